@@ -1,0 +1,102 @@
+"""Packaging of fairseq-regattn: ``pip install .`` is all a user needs.
+
+The metadata live here, not in pyproject.toml, because the choice of a fairseq
+distribution is made when the package is built (see ``fairseq_requirements``).
+"""
+
+import re
+import sysconfig
+from importlib.metadata import distributions
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).resolve().parent
+
+# All of them install the same `fairseq` folder, so exactly one may be chosen.
+# fairseq 0.12.2, the last official release, cannot be on the list: pip >= 24.1 refuses the
+# metadata of its omegaconf 2.0.6, and its dataclasses fail on Python >= 3.11.
+FAIRSEQ_BY_PLATFORM = {
+    # wheels of upstream's last main, nothing to compile
+    "ve-fairseq==0.12.3": (
+        "python_version >= '3.11' and python_version < '3.13' "
+        "and sys_platform == 'linux' and platform_machine == 'x86_64'"
+    ),
+    # the same snapshot as source: needs a C++ compiler
+    "fairseq-fixed==0.12.3.1": (
+        "python_version < '3.11' or python_version >= '3.13' "
+        "or sys_platform != 'linux' or platform_machine != 'x86_64'"
+    ),
+}
+FAIRSEQ_DISTRIBUTIONS = ("fairseq", "ve-fairseq", "fairseq-fixed")
+
+
+def fairseq_requirements():
+    """Keep the fairseq that is there; only where there is none, name one that installs.
+
+    pip does not see that the distributions overwrite each other, so requiring ours would
+    silently replace the files of a fairseq 0.12.2 or of a clone that somebody works in.
+    The folder is asked directly because pip's build isolation hides installed packages.
+    """
+    there = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    if any(Path(folder, "fairseq.egg-link").exists() for folder in there):
+        return ["fairseq"]  # a clone installed by an old pip's `pip install -e`
+    for distribution in distributions(path=sorted(there)):
+        name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
+        if name in FAIRSEQ_DISTRIBUTIONS:
+            return [name]
+    return [f"{name}; {marker}" for name, marker in FAIRSEQ_BY_PLATFORM.items()]
+
+
+PLOT = ["matplotlib>=3.5"]
+BENCH = ["entmax>=1.1"]
+TEST = [
+    "pytest>=7",
+    "pytest-xdist>=3",
+    "hypothesis>=6.100",
+    "scipy>=1.8",
+    "cvxpy>=1.4",  # an independent QP solver for fusedmax and oscarmax
+    "entmax>=1.1",
+    "ruff>=0.9",
+    "mypy>=1.13",
+    "setuptools>=70.1",  # tests build the wheel; older ones need the package wheel beside them
+    *PLOT,
+]
+
+setup(
+    name="fairseq-regattn",
+    version=re.search(
+        r'^__version__ = "(.+)"$',
+        (HERE / "fairseq_regattn" / "__init__.py").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    ).group(1),
+    description="Sparse and structured attention for fairseq: fusedmax, oscarmax and friends",
+    license="MIT",
+    python_requires=">=3.9",
+    packages=find_packages(include=["fairseq_regattn", "fairseq_regattn.*"]),
+    package_data={"fairseq_regattn": ["data/*.tsv.gz", "data/*.txt"]},
+    zip_safe=False,  # --user-dir needs a folder
+    install_requires=[
+        # No upper bounds: a torch that is there, CPU build or not, must satisfy the range,
+        # or pip would fetch several GB of another one.
+        "torch>=2.0",
+        "numpy>=1.21",
+        "numba>=0.57",
+        "wrapt>=1.14",
+        "sacrebleu>=2.0",
+        "sacremoses>=0.0.53",  # --eval-bleu-detok moses
+        "sentencepiece>=0.1.97",
+        *fairseq_requirements(),
+    ],
+    extras_require={
+        "plot": PLOT,
+        "bench": BENCH,
+        "test": TEST,
+        "all": sorted({*PLOT, *BENCH, *TEST}),
+    },
+    classifiers=[
+        "License :: OSI Approved :: MIT License",
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)
