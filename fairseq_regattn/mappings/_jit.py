@@ -1,0 +1,28 @@
+"""How the row algorithms are compiled."""
+
+import warnings
+from typing import Any, Callable
+
+import numba
+
+# `nogil` lets threads work on other rows; `error_model` drops Python's division checks.
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
+
+
+def jit(function: Callable) -> Any:
+    """Compile with numba, machine code cached on disk.
+
+    numba caches beside the source, else in the user's cache folder (or in
+    ``NUMBA_CACHE_DIR``). Where none can be written the function is compiled anew in each
+    process, and a warning says so once.
+    """
+    try:
+        return numba.njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # numba: "cannot cache function ...: no locator available"
+        warnings.warn(
+            "numba finds no folder to cache compiled mappings in, so each process compiles them"
+            " anew (seconds); set NUMBA_CACHE_DIR to a folder that can be written",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return numba.njit(**_OPTIONS)(function)
