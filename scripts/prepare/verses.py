@@ -9,10 +9,11 @@ library, and gives the same bytes every time. What it did is printed: that print
 "Counts" section of ``fairseq_regattn/data/SOURCE.txt``.
 """
 
+from __future__ import annotations
+
 import argparse
 import gzip
 import hashlib
-import io
 import re
 from collections import Counter, defaultdict
 from typing import NamedTuple
@@ -109,25 +110,37 @@ def trigrams(text: str) -> set[tuple[str, ...]]:
 
 
 class NearDuplicates:
-    """Finds verses half of whose word trigrams stand in one verse seen before."""
+    """Finds verses that repeat one seen before, in either language.
+
+    A verse repeats another when half of its word trigrams stand in it, or when the two share
+    more than 0.6 of the words that either has (word order aside).
+    """
 
     def __init__(self) -> None:
         self.postings: dict[tuple, list[int]] = defaultdict(list)
-        self.size = 0
+        self.vocabularies: list[tuple[set[str], set[str]]] = []
 
     def add(self, verse: Verse) -> None:
+        vocabularies = set(words(verse.english)), set(words(verse.spanish))
         for side, text in enumerate((verse.english, verse.spanish)):
-            for gram in trigrams(text):
-                self.postings[side, *gram].append(self.size)
-        self.size += 1
+            for gram in (*trigrams(text), *vocabularies[side]):
+                self.postings[side, gram].append(len(self.vocabularies))
+        self.vocabularies.append(vocabularies)
 
     def knows(self, verse: Verse) -> bool:
         for side, text in enumerate((verse.english, verse.spanish)):
-            grams = trigrams(text)
-            shared = Counter(n for gram in grams for n in self.postings.get((side, *gram), ()))
-            if shared and 2 * max(shared.values()) >= len(grams):
+            grams, vocabulary = trigrams(text), set(words(text))
+            if 2 * max(self._shared(side, grams).values(), default=0) >= len(grams):
                 return True
+            for n, shared in self._shared(side, vocabulary).items():
+                union = len(vocabulary) + len(self.vocabularies[n][side]) - shared
+                if shared > 0.6 * union:
+                    return True
         return False
+
+    def _shared(self, side: int, grams: set) -> Counter:
+        """For each verse seen, how many of the grams it has."""
+        return Counter(n for gram in grams for n in self.postings.get((side, gram), ()))
 
 
 def select(raw: list[Verse]) -> tuple[dict[str, list[Verse]], Counter]:
@@ -179,11 +192,12 @@ def main() -> None:
         raw = [Verse(*(" ".join(cell.split()) for cell in line.split("\t"))) for line in lines]
     splits, tally = select(raw)
 
+    text = "".join(
+        "\t".join((split, *verse)) + "\n" for split, verses in splits.items() for verse in verses
+    )
     # No file name and no time in the gzip header: the same input gives the same bytes.
     with open(args.output, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
-        with io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as out:
-            for split, verses in splits.items():
-                out.writelines("\t".join((split, *verse)) + "\n" for verse in verses)
+        packed.write(text.encode("utf-8"))
     for what, count in tally.items():
         print(f"{count:6d}  {what}")
 
