@@ -13,22 +13,13 @@ from setuptools import find_packages, setup
 
 HERE = Path(__file__).resolve().parent
 
-# All of them install the same `fairseq` folder, so exactly one may be chosen.
-# fairseq 0.12.2, the last official release, cannot be on the list: pip >= 24.1 refuses the
-# metadata of its omegaconf 2.0.6, and its dataclasses fail on Python >= 3.11.
-FAIRSEQ_BY_PLATFORM = {
-    # wheels of upstream's last main, nothing to compile
-    "ve-fairseq==0.12.3": (
-        "python_version >= '3.11' and python_version < '3.13' "
-        "and sys_platform == 'linux' and platform_machine == 'x86_64'"
-    ),
-    # the same snapshot as source: needs a C++ compiler
-    "fairseq-fixed==0.12.3.1": (
-        "python_version < '3.11' or python_version >= '3.13' "
-        "or sys_platform != 'linux' or platform_machine != 'x86_64'"
-    ),
-}
+# All of them install the same `fairseq` folder, so exactly one may be required.
 FAIRSEQ_DISTRIBUTIONS = ("fairseq", "ve-fairseq", "fairseq-fixed")
+WHEELS = (
+    "python_version >= '3.11' and python_version < '3.13' "
+    "and sys_platform == 'linux' and platform_machine == 'x86_64'"
+)
+NO_WHEELS = "(python_version >= '3.13' or sys_platform != 'linux' or platform_machine != 'x86_64')"
 
 
 def fairseq_requirements():
@@ -36,16 +27,38 @@ def fairseq_requirements():
 
     pip does not see that the distributions overwrite each other, so requiring ours would
     silently replace the files of a fairseq 0.12.2 or of a clone that somebody works in.
-    The folder is asked directly because pip's build isolation hides installed packages.
     """
-    there = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    if any(Path(folder, "fairseq.egg-link").exists() for folder in there):
-        return ["fairseq"]  # a clone installed by an old pip's `pip install -e`
-    for distribution in distributions(path=sorted(there)):
-        name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
-        if name in FAIRSEQ_DISTRIBUTIONS:
+    installed = installed_distributions()
+    for name in FAIRSEQ_DISTRIBUTIONS:
+        if name in installed:
             return [name]
-    return [f"{name}; {marker}" for name, marker in FAIRSEQ_BY_PLATFORM.items()]
+    # The last official release: its dataclasses fail on Python >= 3.11, and pip >= 24.1 refuses
+    # the metadata of the omegaconf 2.0.6 it wants.
+    pip = re.match(r"(\d+)\.(\d+)", installed.get("pip", "99.0"))
+    old_pip = tuple(map(int, pip.groups())) < (24, 1)
+    official = "fairseq==0.12.2" if old_pip else "fairseq-fixed==0.12.3.1"
+    return [
+        f"{official}; python_version < '3.11'",
+        # upstream's last main, as wheels: nothing to compile
+        f"ve-fairseq==0.12.3; {WHEELS}",
+        # nearly the same as source: needs a C++ compiler, and its build fetches a torch
+        f"fairseq-fixed==0.12.3.1; python_version >= '3.11' and {NO_WHEELS}",
+    ]
+
+
+def installed_distributions():
+    """Name -> version in the environment that is installed into.
+
+    Its folder is read because pip's build isolation hides it from the usual ways to ask.
+    """
+    folders = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+    found = {
+        re.sub(r"[-_.]+", "-", distribution.metadata["Name"] or "").lower(): distribution.version
+        for distribution in distributions(path=folders)
+    }
+    if any(Path(folder, "fairseq.egg-link").exists() for folder in folders):
+        found["fairseq"] = ""  # a clone, installed by an old pip's `pip install -e`
+    return found
 
 
 PLOT = ["matplotlib>=3.5"]
