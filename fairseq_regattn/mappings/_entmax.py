@@ -22,7 +22,7 @@ def _threshold_quadratic(values, n):
     stops, the quadratic of the active set found is solved in closed form.
     """
     tau = -1.0
-    while True:
+    for _ in range(100):
         total = 0.0
         square = 0.0
         for i in range(n):

@@ -52,7 +52,8 @@ def threshold(values, n):
     """tau with ``sum(max(values - tau, 0)) == 1`` over the first n values.
 
     Newton's method from below on a convex piecewise linear function: the active set only
-    shrinks, so it ends after finitely many passes (Michelot 1986), few in practice.
+    shrinks, so it ends after finitely many passes (Michelot 1986), few in practice. A set
+    that grows back can only be rounding, and ends it too.
     """
     top = values[0]
     for i in range(1, n):
@@ -66,7 +67,7 @@ def threshold(values, n):
             if values[i] - top > tau:
                 count += 1
                 total += values[i] - top
-        if count == active:
+        if count >= active:
             return tau + top
         active = count
         tau = (total - 1.0) / count
