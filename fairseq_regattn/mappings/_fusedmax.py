@@ -50,7 +50,8 @@ def total_variation(values, n, lam, groups, slopes, knots, bounds):
         knots[2, head] = intercept + lam
 
         slope, intercept = 1.0, above - values[k]
-        while head < tail and slope * knots[0, tail - 1] + intercept >= lam:
+        # never past the knot just put in: only rounding, or lam = 0, could ask for it
+        while head + 1 < tail and slope * knots[0, tail - 1] + intercept >= lam:
             tail -= 1
             slope -= knots[1, tail]
             intercept -= knots[2, tail]
