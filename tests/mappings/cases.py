@@ -26,7 +26,7 @@ BAD = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # compared and hashed by identity
 class Mapping:
     """What the tests need to know of a mapping.
 

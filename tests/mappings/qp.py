@@ -21,7 +21,7 @@ class OracleError(AssertionError):
     """No reading of the solver's answer could be proved optimal: an oracle has failed."""
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def program(penalty, d):
     """The program over the simplex, compiled once a length."""
     y, z, lam = cvxpy.Variable(d), cvxpy.Parameter(d), cvxpy.Parameter(nonneg=True)
