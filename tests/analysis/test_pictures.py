@@ -58,10 +58,11 @@ def test_svg_has_no_rectangle_for_a_zero(hypothesis):
     assert 'opacity="1.000"' in svg
 
 
+VOID = {"meta", "br", "path", "rect"}
+
+
 class _Checker(HTMLParser):
     """Collects open tags and outside references."""
-
-    void = {"meta", "br", "path", "rect"}
 
     def __init__(self):
         super().__init__()
@@ -69,11 +70,11 @@ class _Checker(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.outside += [v for k, v in attrs if k in ("src", "href") or "//" in (v or "")]
-        if tag not in self.void:
+        if tag not in VOID:
             self.open.append(tag)
 
     def handle_endtag(self, tag):
-        if tag not in self.void:
+        if tag not in VOID:
             assert self.open.pop() == tag
 
     def handle_data(self, data):
