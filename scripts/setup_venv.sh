@@ -9,6 +9,13 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 extra=${1:-plot}
+case $extra in
+plot | test | bench | all) ;;
+*)
+    echo "setup_venv.sh: no extra named '$extra'; plot, test, bench and all exist" >&2
+    exit 2
+    ;;
+esac
 venv=.venv
 
 find_python() {
