@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Any
+from typing import Any, Optional
 
 
 class UsageError(ValueError):
@@ -36,11 +36,21 @@ def report_in_one_line() -> None:
         return
 
     def hook(kind, error, traceback):
+        ours = _usage_error(error)
+        if ours is None:
+            sys.__excepthook__(kind, error, traceback)
+        else:
+            print(f"{command}: error: {ours}", file=sys.stderr)
+
+    sys.excepthook = hook
+
+
+def _usage_error(error: Optional[BaseException]) -> Optional[BaseException]:
+    """The user's error in a chain: fairseq wraps what goes wrong while it loads a model."""
+    while error is not None:
         if isinstance(error, UsageError) or (
             isinstance(error, FileNotFoundError) and error.filename is not None
         ):
-            print(f"{command}: error: {error}", file=sys.stderr)
-        else:
-            sys.__excepthook__(kind, error, traceback)
-
-    sys.excepthook = hook
+            return error
+        error = error.__cause__ or error.__context__
+    return None

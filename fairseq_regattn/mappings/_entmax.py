@@ -85,7 +85,9 @@ class _Omega:
     """``Omega(y) = (sum_i y_i^alpha - 1) / (alpha (alpha - 1))``."""
 
     @staticmethod
-    def inverse_hessian(weights: Tensor, support: Tensor, vectors: Tensor, alpha: Parameter) -> Tensor:
+    def inverse_hessian(
+        weights: Tensor, support: Tensor, vectors: Tensor, alpha: Parameter
+    ) -> Tensor:
         return weights ** (2.0 - alpha) * vectors
 
     @staticmethod

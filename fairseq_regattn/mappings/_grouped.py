@@ -175,9 +175,7 @@ class Grouped(torch.autograd.Function):
         weights = np.empty_like(source)
         labels = np.empty((rows, length), np.int32)
         slopes = np.empty((rows, length if ctx.needs_input_grad[2] else 0))
-        kernel(
-            source, host_mask(mask, rows), per_row(gamma), per_row(lam), weights, labels, slopes
-        )
+        kernel(source, host_mask(mask, rows), per_row(gamma), per_row(lam), weights, labels, slopes)
         ctx.centre = centre
         ctx.gamma = None if isinstance(gamma, Tensor) else gamma
         ctx.save_for_backward(

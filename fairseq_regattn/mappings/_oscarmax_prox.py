@@ -9,8 +9,8 @@ from fairseq_regattn.mappings import _sparsemax
 from fairseq_regattn.mappings._grouped import NAN_LABEL, Grouped, load
 from fairseq_regattn.mappings._jit import jit
 from fairseq_regattn.mappings._module import MappingModule
-from fairseq_regattn.mappings._rows import Parameter, by_rows, ignored
 from fairseq_regattn.mappings._oscarmax import ordered_prox
+from fairseq_regattn.mappings._rows import Parameter, by_rows, ignored
 
 
 @jit

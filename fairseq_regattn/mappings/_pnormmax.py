@@ -59,9 +59,7 @@ class _Omega:
     """``Omega(y) = 1/2 ||y||_p^2``; its Hessian is diagonal plus rank one (paper A, appendix)."""
 
     @staticmethod
-    def inverse_hessian(
-        weights: Tensor, support: Tensor, vectors: Tensor, p: Parameter
-    ) -> Tensor:
+    def inverse_hessian(weights: Tensor, support: Tensor, vectors: Tensor, p: Parameter) -> Tensor:
         norm = _norm(weights, support, p)
         diagonal = weights ** (2.0 - p) * norm ** (p - 2.0) / (p - 1.0)
         along = (weights * vectors).sum(-1, keepdim=True) / norm**2

@@ -72,5 +72,5 @@ def softmax_loss(
     padding_mask: Optional[Tensor] = None,
     gamma: Parameter = 1.0,
 ) -> Tensor:
-    """Fenchel-Young loss of :func:`softmax`; with gamma = 1 the cross entropy up to target entropy."""
+    """Fenchel-Young loss of :func:`softmax`; see :func:`fenchel_young_loss`."""
     return fenchel_young(solve, omega, scores, target, dim, padding_mask, gamma=gamma)

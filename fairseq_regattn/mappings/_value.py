@@ -56,7 +56,7 @@ def fenchel_young(
     padding_mask: Optional[Tensor],
     **params: Parameter,
 ) -> Tensor:
-    """``max_Omega(scores) + gamma Omega(target) - <target, scores>``: the scores' shape without `dim`."""
+    """``max_Omega(scores) + gamma Omega(target) - <target, scores>`` of each row."""
     rows = Rows(scores, dim, padding_mask, params)
     wanted = _distribution(target, rows)
     mask = ignored(rows.scores, rows.mask)

@@ -1,0 +1,69 @@
+"""How decoder and encoder states become scores (Luong et al. 2015; Bahdanau et al. 2015)."""
+
+from typing import Dict, Type
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_regattn.errors import UsageError
+
+
+class Score(nn.Module):
+    """Scores of one query against the keys of its source sentence.
+
+    `keys` does once a sentence what need not be done once a step.
+    """
+
+    def keys(self, values: Tensor) -> Tensor:
+        """Encoder states ``bsz x src_len x value_dim`` -> ``bsz x src_len x key_dim``."""
+        raise NotImplementedError
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """``bsz x query_dim``, ``bsz x src_len x key_dim`` -> scores ``bsz x src_len``."""
+        return torch.bmm(keys, query.unsqueeze(2)).squeeze(2)
+
+
+class GeneralScore(Score):
+    """``values' W query``."""
+
+    def __init__(self, query_dim: int, value_dim: int):
+        super().__init__()
+        self.key_projection = nn.Linear(value_dim, query_dim, bias=False)
+
+    def keys(self, values: Tensor) -> Tensor:
+        return self.key_projection(values)
+
+
+class DotScore(Score):
+    """``values' query``; both must have one size."""
+
+    def __init__(self, query_dim: int, value_dim: int):
+        super().__init__()
+        if query_dim != value_dim:
+            raise UsageError(
+                f"--attention-score dot needs encoder and decoder states of one size, got"
+                f" {value_dim} (encoder) and {query_dim} (decoder); use general"
+            )
+
+    def keys(self, values: Tensor) -> Tensor:
+        return values
+
+
+class MLPScore(Score):
+    """``v' tanh(W_v values + W_q query + b)``, hidden size that of the query."""
+
+    def __init__(self, query_dim: int, value_dim: int):
+        super().__init__()
+        self.key_projection = nn.Linear(value_dim, query_dim)
+        self.query_projection = nn.Linear(query_dim, query_dim, bias=False)
+        self.output = nn.Linear(query_dim, 1, bias=False)
+
+    def keys(self, values: Tensor) -> Tensor:
+        return self.key_projection(values)
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        hidden = torch.tanh(keys + self.query_projection(query).unsqueeze(1))
+        return self.output(hidden).squeeze(2)
+
+
+SCORES: Dict[str, Type[Score]] = {"general": GeneralScore, "dot": DotScore, "mlp": MLPScore}

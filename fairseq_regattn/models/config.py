@@ -1,0 +1,75 @@
+"""Flags and YAML keys of the models; fairseq derives both from these dataclasses."""
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq.dataclass import FairseqDataclass
+
+
+def _flag(default: Any, help: str) -> Any:
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass
+class AttentionConfig(FairseqDataclass):
+    """The attention family, for any model that attends."""
+
+    attention: str = _flag(
+        "softmax",
+        "mapping from scores to weights: softmax, sparsemax, pnormmax, fusedmax, oscarmax,"
+        " oscarmax_prox, entmax, or a name you registered",
+    )
+    attention_score: str = _flag(
+        "general", "how states become scores: general, dot or mlp (default: general)"
+    )
+    attention_gamma: float = _flag(
+        1.0, "> 0; strength of the whole regulariser, softmax's temperature (default: 1)"
+    )
+    attention_lambda: Optional[float] = _flag(
+        None,
+        ">= 0; strength of the structured penalty (default: 0.1 for fusedmax, 0.01 for oscarmax)",
+    )
+    attention_p: Optional[float] = _flag(None, "1 < p <= 2; pnormmax's exponent (default: 1.5)")
+    attention_alpha: Optional[float] = _flag(None, "> 1; entmax's exponent (default: 1.5)")
+    attention_swap: bool = _flag(
+        False, "load a checkpoint trained with another mapping, on purpose"
+    )
+
+
+@dataclass
+class RegAttnLSTMConfig(AttentionConfig):
+    """An LSTM encoder-decoder; names are those of fairseq's own lstm where it has them."""
+
+    dropout: float = _flag(0.1, "dropout between LSTM layers, and elsewhere unless given below")
+    encoder_embed_dim: int = _flag(512, "encoder embedding size")
+    encoder_embed_path: Optional[str] = _flag(None, "pretrained encoder embeddings, text format")
+    encoder_freeze_embed: bool = _flag(False, "do not train encoder embeddings")
+    encoder_hidden_size: Optional[int] = _flag(
+        None, "encoder state size in each direction (default: embedding size)"
+    )
+    encoder_layers: int = _flag(1, "encoder layers")
+    encoder_bidirectional: bool = _flag(False, "read the source in both directions")
+    encoder_dropout_in: Optional[float] = _flag(None, "dropout on encoder embeddings")
+    encoder_dropout_out: Optional[float] = _flag(None, "dropout on encoder outputs")
+    decoder_embed_dim: int = _flag(512, "decoder embedding size")
+    decoder_embed_path: Optional[str] = _flag(None, "pretrained decoder embeddings, text format")
+    decoder_freeze_embed: bool = _flag(False, "do not train decoder embeddings")
+    decoder_hidden_size: Optional[int] = _flag(None, "decoder state size (default: embedding size)")
+    decoder_layers: int = _flag(1, "decoder layers, as many as the encoder's")
+    decoder_out_embed_dim: Optional[int] = _flag(
+        None,
+        "size before the output layer (default: decoder state size, or embedding size if shared)",
+    )
+    decoder_dropout_in: Optional[float] = _flag(None, "dropout on decoder embeddings")
+    decoder_dropout_out: Optional[float] = _flag(None, "dropout on the attentional output")
+    no_input_feeding: bool = _flag(
+        False, "do not feed the attentional output to the next step's first layer"
+    )
+    share_decoder_input_output_embed: bool = _flag(
+        False, "decoder embeddings are the output layer too"
+    )
+    share_all_embeddings: bool = _flag(
+        False, "one embedding for encoder, decoder and output (joined dictionary)"
+    )
+    max_source_positions: int = _flag(100000, "longest source, in tokens")
+    max_target_positions: int = _flag(100000, "longest target, in tokens")

@@ -1,0 +1,210 @@
+"""``--arch regattn_lstm``: an LSTM encoder-decoder with any attention mapping."""
+
+from typing import Any, Dict, Optional
+
+from fairseq import utils
+from fairseq.models import (
+    FairseqEncoderDecoderModel,
+    register_model,
+    register_model_architecture,
+)
+from fairseq.models.lstm import Embedding
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from fairseq_regattn.attention import Attention, build_mapping
+from fairseq_regattn.errors import UsageError
+from fairseq_regattn.models.config import RegAttnLSTMConfig
+from fairseq_regattn.models.lstm_decoder import RegAttnLSTMDecoder
+from fairseq_regattn.models.lstm_encoder import RegAttnLSTMEncoder
+
+
+@register_model("regattn_lstm", dataclass=RegAttnLSTMConfig)
+class RegAttnLSTMModel(FairseqEncoderDecoderModel):
+    """LSTM encoder, LSTM decoder with input feeding, ``--attention`` between them."""
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "RegAttnLSTMModel":
+        """Build from flags or YAML.
+
+        Raises:
+            UsageError: options that contradict each other; names both with their values.
+        """
+        cfg = _complete(cfg)
+        mapping = build_mapping(
+            cfg.attention,
+            gamma=cfg.attention_gamma,
+            lam=cfg.attention_lambda,
+            p=cfg.attention_p,
+            alpha=cfg.attention_alpha,
+        )
+        _check(cfg, task)
+        source = _embedding(
+            cfg.encoder_embed_path,
+            task.source_dictionary,
+            cfg.encoder_embed_dim,
+            "encoder_embed_path",
+        )
+        target = (
+            source
+            if cfg.share_all_embeddings
+            else _embedding(
+                cfg.decoder_embed_path,
+                task.target_dictionary,
+                cfg.decoder_embed_dim,
+                "decoder_embed_path",
+            )
+        )
+        source.weight.requires_grad = not cfg.encoder_freeze_embed
+        if not cfg.share_all_embeddings or cfg.decoder_freeze_embed:
+            target.weight.requires_grad = not cfg.decoder_freeze_embed
+        encoder = RegAttnLSTMEncoder(
+            task.source_dictionary,
+            embed_dim=cfg.encoder_embed_dim,
+            hidden_size=cfg.encoder_hidden_size,
+            num_layers=cfg.encoder_layers,
+            bidirectional=cfg.encoder_bidirectional,
+            dropout=cfg.dropout,
+            dropout_in=cfg.encoder_dropout_in,
+            dropout_out=cfg.encoder_dropout_out,
+            pretrained_embed=source,
+            max_source_positions=cfg.max_source_positions,
+        )
+        attention = Attention(
+            query_dim=cfg.decoder_hidden_size,
+            value_dim=encoder.output_units,
+            mapping=mapping,
+            score=cfg.attention_score,
+            allow_swap=cfg.attention_swap,
+        )
+        for parameter in attention.parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)  # as every other weight here
+        decoder = RegAttnLSTMDecoder(
+            task.target_dictionary,
+            target,
+            hidden_size=cfg.decoder_hidden_size,
+            num_layers=cfg.decoder_layers,
+            out_embed_dim=cfg.decoder_out_embed_dim,
+            encoder_units=encoder.output_units,
+            attention=attention,
+            dropout=cfg.dropout,
+            dropout_in=cfg.decoder_dropout_in,
+            dropout_out=cfg.decoder_dropout_out,
+            input_feeding=not cfg.no_input_feeding,
+            share_input_output_embed=cfg.share_decoder_input_output_embed,
+            max_target_positions=cfg.max_target_positions,
+        )
+        return cls(encoder, decoder)
+
+
+def _complete(cfg: Any) -> DictConfig:
+    """A typed copy in which nothing is missing; unknown keys and wrong types are refused.
+
+    Architectures other than the base reach us from YAML as they were written.
+    """
+    given = OmegaConf.to_container(cfg) if OmegaConf.is_config(cfg) else vars(cfg)
+    known = RegAttnLSTMConfig.__dataclass_fields__
+    if OmegaConf.is_config(cfg):
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            raise UsageError(
+                f"unknown model option {', '.join(unknown)}; known: {', '.join(sorted(known))}"
+            )
+    else:
+        given = {name: value for name, value in given.items() if name in known}
+    full = OmegaConf.merge(OmegaConf.structured(RegAttnLSTMConfig), given)
+    defaults: Dict[str, Any] = {
+        "encoder_hidden_size": full.encoder_embed_dim,
+        "decoder_hidden_size": full.decoder_embed_dim,
+        "encoder_dropout_in": full.dropout,
+        "encoder_dropout_out": full.dropout,
+        "decoder_dropout_in": full.dropout,
+        "decoder_dropout_out": full.dropout,
+    }
+    for name, value in defaults.items():
+        if full[name] is None:
+            full[name] = value
+    if full.share_all_embeddings:
+        full.share_decoder_input_output_embed = True
+    if full.decoder_out_embed_dim is None:
+        shared = full.share_decoder_input_output_embed
+        full.decoder_out_embed_dim = full.decoder_embed_dim if shared else full.decoder_hidden_size
+    return full
+
+
+def _check(cfg: DictConfig, task: Any) -> None:
+    """Refuse options that contradict each other."""
+
+    def same(first: str, second: str, why: str) -> None:
+        if cfg[first] != cfg[second]:
+            flags = [f"--{name.replace('_', '-')} {cfg[name]}" for name in (first, second)]
+            raise UsageError(f"{why}: {flags[0]} and {flags[1]} must be equal")
+
+    same("encoder_layers", "decoder_layers", "each decoder layer starts from an encoder layer")
+    if cfg.share_all_embeddings:
+        if task.source_dictionary != task.target_dictionary:
+            raise UsageError(
+                "--share-all-embeddings needs one dictionary for both sides:"
+                " fairseq-preprocess --joined-dictionary"
+            )
+        same("encoder_embed_dim", "decoder_embed_dim", "--share-all-embeddings")
+        if cfg.decoder_embed_path is not None:
+            same("encoder_embed_path", "decoder_embed_path", "--share-all-embeddings")
+    if cfg.share_decoder_input_output_embed:
+        same("decoder_embed_dim", "decoder_out_embed_dim", "shared decoder embeddings")
+
+
+def _embedding(path: Optional[str], dictionary: Any, dim: int, option: str) -> nn.Embedding:
+    """Embeddings ``vocabulary x dim``, read from `path` where it is given."""
+    embedding = Embedding(len(dictionary), dim, dictionary.pad())
+    if path is None:
+        return embedding
+    vectors = utils.parse_embedding(path)
+    found = len(next(iter(vectors.values()))) if vectors else 0
+    if found != dim:
+        raise UsageError(
+            f"--{option.replace('_', '-')} {path} holds vectors of size {found}, and"
+            f" --{option.replace('_path', '_dim').replace('_', '-')} is {dim}"
+        )
+    utils.print_embed_overlap(vectors, dictionary)
+    return utils.load_embedding(vectors, dictionary, embedding)
+
+
+def _architecture(name: str, **values: Any) -> None:
+    """Register `name`: the base model with other default `values`."""
+
+    def apply(args: Any) -> None:
+        for key, value in values.items():
+            if getattr(args, key, None) is None:
+                setattr(args, key, value)
+
+    register_model_architecture("regattn_lstm", name)(apply)
+
+
+# OpenNMT-py's defaults of 2017, which paper A used: dropout between layers and on the
+# attentional output only.
+_architecture(
+    "regattn_lstm_opennmt",
+    encoder_embed_dim=500,
+    decoder_embed_dim=500,
+    encoder_layers=2,
+    decoder_layers=2,
+    dropout=0.3,
+    encoder_dropout_in=0.0,
+    encoder_dropout_out=0.0,
+    decoder_dropout_in=0.0,
+)
+_architecture(
+    "regattn_lstm_iwslt",
+    encoder_embed_dim=256,
+    decoder_embed_dim=256,
+    encoder_bidirectional=True,
+    dropout=0.2,
+)
+_architecture(
+    "regattn_lstm_small",
+    encoder_embed_dim=192,
+    decoder_embed_dim=192,
+    encoder_bidirectional=True,
+    dropout=0.2,
+)
