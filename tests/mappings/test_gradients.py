@@ -42,7 +42,7 @@ def test_scores(case, mask, check):
 
 @pytest.mark.parametrize("check", [gradcheck, gradgradcheck])
 @pytest.mark.parametrize("shape", [(4, 1), (1, 1), ()], ids=str)
-@pytest.mark.parametrize("case, name", WITH_PARAMS, ids=ids)
+@pytest.mark.parametrize(("case", "name"), WITH_PARAMS, ids=ids)
 def test_parameters(case, name, shape, check):
     """gamma, lam, p and alpha, one a row, one for all and as a scalar."""
     value = 0.7 if name == "gamma" else case.params[name][0]
@@ -55,7 +55,7 @@ def test_parameters(case, name, shape, check):
     assert check(weights, (batch(1), param.detach().requires_grad_()))
 
 
-@pytest.mark.parametrize("case, name", WITH_PARAMS, ids=ids)
+@pytest.mark.parametrize(("case", "name"), WITH_PARAMS, ids=ids)
 def test_parameters_matter(case, name):
     """The check above would pass on a parameter that is ignored: here it is seen to act."""
     values = [v for v in case.params.get(name, (0.7,)) if v not in (0.0, 2.0)]
