@@ -1,7 +1,7 @@
 """Packaging of fairseq-regattn: ``pip install .`` is all a user needs.
 
-The metadata live here, not in pyproject.toml, because the choice of a fairseq
-distribution is made when the package is built (see ``fairseq_requirements``).
+The metadata live here, not in pyproject.toml, because what is required depends on what is
+there already (see ``fairseq_requirements`` and ``torch_requirements``).
 """
 
 import re
@@ -22,13 +22,12 @@ WHEELS = (
 NO_WHEELS = "(python_version >= '3.13' or sys_platform != 'linux' or platform_machine != 'x86_64')"
 
 
-def fairseq_requirements():
+def fairseq_requirements(installed):
     """Keep the fairseq that is there; only where there is none, name one that installs.
 
     pip does not see that the distributions overwrite each other, so requiring ours would
     silently replace the files of a fairseq 0.12.2 or of a clone that somebody works in.
     """
-    installed = installed_distributions()
     for name in FAIRSEQ_DISTRIBUTIONS:
         if name in installed:
             return [name]
@@ -46,6 +45,20 @@ def fairseq_requirements():
     ]
 
 
+def torch_requirements(installed):
+    """Keep the torch that is there: another may be a CUDA build of several GB.
+
+    fairseq wants torchaudio, never imported for text, and torchaudio before 2.11 wants exactly
+    its own torch. Given only a range, pip takes the newest torchaudio and moves torch to fit it.
+    """
+    found = installed.get("torch", "")
+    release = tuple(map(int, re.findall(r"\d+", found)[:2]))
+    if not (2, 0) <= release < (2, 11):
+        return ["torch>=2.0", "numpy>=1.21"]
+    numpy = "numpy>=1.21,<2" if release < (2, 3) else "numpy>=1.21"  # compiled against numpy 1
+    return [f"torch=={found.partition('+')[0]}", numpy]
+
+
 def installed_distributions():
     """Name -> version in the environment that is installed into.
 
@@ -61,6 +74,7 @@ def installed_distributions():
     return found
 
 
+INSTALLED = installed_distributions()
 PLOT = ["matplotlib>=3.5"]
 BENCH = ["entmax>=1.1"]
 TEST = [
@@ -90,16 +104,13 @@ setup(
     package_data={"fairseq_regattn": ["data/*.tsv.gz", "data/*.txt"]},
     zip_safe=False,  # --user-dir needs a folder
     install_requires=[
-        # No upper bounds: a torch that is there, CPU build or not, must satisfy the range,
-        # or pip would fetch several GB of another one.
-        "torch>=2.0",
-        "numpy>=1.21",
+        *torch_requirements(INSTALLED),
         "numba>=0.57",
         "wrapt>=1.14",
         "sacrebleu>=2.0",
         "sacremoses>=0.0.53",  # --eval-bleu-detok moses
         "sentencepiece>=0.1.97",
-        *fairseq_requirements(),
+        *fairseq_requirements(INSTALLED),
     ],
     extras_require={
         "plot": PLOT,

@@ -168,8 +168,21 @@ def test_a_fairseq_that_is_there_stays(setup_arguments, name):
     assert requirement.specifier.contains("0.12.9")
 
 
-def test_the_torch_that_is_there_stays(setup_arguments):
-    """A CPU build of any 2.x satisfies the requirement, so pip fetches no other."""
-    every = map(packaging.requirements.Requirement, setup_arguments()["install_requires"])
-    (torch,) = [r for r in every if r.name == "torch"]
-    assert all(torch.specifier.contains(v) for v in ("2.0.0", "2.13.0+cpu", "2.14.1"))
+@pytest.mark.parametrize(
+    ("there", "kept", "numpy"),
+    [
+        (None, ["2.0.0", "2.13.0+cpu", "2.14.1"], "2.4.0"),
+        ("2.13.0+cpu", ["2.13.0+cpu", "2.14.1"], "2.4.0"),
+        ("2.9.1+cpu", ["2.9.1+cpu"], "2.4.0"),
+        ("2.2.2+cu121", ["2.2.2+cu121"], "1.26.4"),
+    ],
+)
+def test_the_torch_that_is_there_stays(setup_arguments, there, kept, numpy):
+    """Seen with pip 26: a range alone lets torchaudio replace torch 2.2.2 by a CUDA 2.14.1."""
+    declared = setup_arguments(*([("torch", there)] if there else []))
+    every = map(packaging.requirements.Requirement, declared["install_requires"])
+    specifiers = {r.name: r.specifier for r in every}
+    assert all(specifiers["torch"].contains(version) for version in kept)
+    assert specifiers["torch"].contains("2.14.1") == ("2.14.1" in kept)
+    assert specifiers["numpy"].contains(numpy)
+    assert specifiers["numpy"].contains("2.0.0") == (numpy > "2")
