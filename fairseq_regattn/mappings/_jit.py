@@ -1,9 +1,15 @@
 """How the row algorithms are compiled."""
 
+import logging
 import warnings
 from typing import Any, Callable
 
 import numba
+
+# numba logs every instruction it compiles at DEBUG, and importing fairseq puts the root
+# logger there: megabytes on stderr unless numba is told otherwise.
+if logging.getLogger("numba").level == logging.NOTSET:
+    logging.getLogger("numba").setLevel(logging.WARNING)
 
 # `nogil` lets threads work on other rows; `error_model` drops Python's division checks.
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
