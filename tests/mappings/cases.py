@@ -58,8 +58,8 @@ class Mapping:
     def value(self, scores, dim=-1, **kwargs):
         return mappings.regularized_max(scores, self.name, dim, **kwargs)
 
-    def twin(self, **kwargs):
-        return getattr(mappings, self.module)(**kwargs)
+    def twin(self, *args, **kwargs):
+        return getattr(mappings, self.module)(*args, **kwargs)
 
     def settings(self) -> List[Dict[str, float]]:
         """Every combination of gamma and the parameters."""

@@ -68,7 +68,8 @@ def test_definition(case):
     scores, target = batch(4, 6), torch.softmax(batch(4, 6, seed=1), -1)
     for setting in case.settings():
         params = {name: value for name, value in setting.items() if name != "gamma"}
-        omega = torch.tensor([case.omega(y.numpy(), **params) for y in target])
+        omega = [case.omega(y.numpy(), **params) for y in target]
+        omega = torch.tensor(omega, dtype=F64)
         expected = case.value(scores, **setting) + setting["gamma"] * omega
         expected = expected - (target * scores).sum(-1)
         loss = case.loss(scores, target, **setting)
