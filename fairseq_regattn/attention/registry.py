@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from torch import Tensor
 
@@ -42,12 +42,9 @@ def register_attention(name: str) -> Callable[[MappingFunction], MappingFunction
     """
 
     def register(function: MappingFunction) -> MappingFunction:
-        known = ATTENTIONS.get(name)
-        if known is not None and (known.__module__, known.__qualname__) != (
-            function.__module__,
-            function.__qualname__,
-        ):
-            raise UsageError(f"attention {name!r} is registered already, by {known.__module__}")
+        known = ATTENTIONS.get(name, function)
+        if _origin(known) != _origin(function):
+            raise UsageError(f"attention {name!r} is registered already, by {_origin(known)[0]}")
         ATTENTIONS[name] = function
         return function
 
@@ -95,12 +92,23 @@ def build_mapping(name: str, **given: Optional[float]) -> BoundMapping:
             try:
                 check_parameter(key, value)
             except ArgumentError as error:
-                raise UsageError(f"{flag} must be {error.allowed}, got {value!r}") from None
+                allowed = error.allowed.partition(" (")[0]  # flags cannot be tensors
+                raise UsageError(f"{flag} must be {allowed}, got {value!r}") from None
         if key in taken:
             params[key] = taken[key].default if value is None else value
+            if params[key] is inspect.Parameter.empty:
+                raise UsageError(f"{flag} must be given: {name} has no default for it")
         elif value is not None:
             logger.warning("%s %s has no effect: %s does not take it", flag, value, name)
     return BoundMapping(name, function, params)
+
+
+def _origin(function: MappingFunction) -> Tuple[str, ...]:
+    """What a function is, the same after its module is imported a second time."""
+    inner = getattr(function, "func", function)  # of a functools.partial
+    kind = type(inner)
+    place = (getattr(inner, key, getattr(kind, key)) for key in ("__module__", "__qualname__"))
+    return (*place, repr(getattr(function, "keywords", None)))
 
 
 def _names() -> str:

@@ -1,0 +1,123 @@
+"""Scores to weights to context, and the mapping's name that travels with the weights."""
+
+import pytest
+import torch
+
+from fairseq_regattn.attention import ATTENTIONS, Attention, build_mapping
+from fairseq_regattn.errors import UsageError
+
+BSZ, LENGTH, QUERY, VALUE = 3, 6, 4, 5
+
+
+def attention(name="fusedmax", score="general", allow_swap=False, **params):
+    torch.manual_seed(0)
+    mapping = build_mapping(name, **params)
+    return Attention(QUERY, VALUE, mapping, score, allow_swap).double()
+
+
+def batch():
+    values = torch.randn(BSZ, LENGTH, VALUE, dtype=torch.float64)
+    query = torch.randn(BSZ, QUERY, dtype=torch.float64)
+    mask = torch.zeros(BSZ, LENGTH, dtype=torch.bool)
+    mask[1, 4:] = True
+    mask[2, :3] = True
+    return query, values, mask
+
+
+@pytest.mark.parametrize("score", ["general", "mlp"])
+@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+def test_context_is_the_weighted_sum(name, score):
+    module = attention(name, score)
+    query, values, mask = batch()
+    context, weights = module(query, module.remember(values, mask))
+    assert weights.shape == (BSZ, LENGTH)
+    assert (weights[mask] == 0).all()
+    torch.testing.assert_close(weights.sum(-1), torch.ones(BSZ, dtype=torch.float64))
+    for b in range(BSZ):
+        keep = ~mask[b]
+        scores = module.score(query[b : b + 1], module.score.keys(values[b : b + 1, keep]))[0]
+        alone = ATTENTIONS[name](scores)
+        torch.testing.assert_close(weights[b, keep], alone)
+        torch.testing.assert_close(context[b], alone @ values[b, keep])
+
+
+def test_signature_is_the_mapping():
+    text = bytes(attention("entmax", alpha=1.25).signature.tolist()).rstrip(b"\0").decode()
+    assert text == "entmax(gamma=1.0, alpha=1.25)"
+
+
+def test_the_same_mapping_loads():
+    module = attention(lam=0.3)
+    state = attention(lam=0.3).state_dict()
+    for value in state.values():
+        if value.is_floating_point():
+            value.add_(1)
+    module.load_state_dict(state)
+    assert torch.equal(module.score.key_projection.weight, state["score.key_projection.weight"])
+
+
+@pytest.mark.parametrize("precision", [torch.float16, torch.bfloat16])
+def test_signature_survives_lower_precision(precision):
+    module = attention().to(precision)
+    assert torch.equal(module.signature, attention().signature)
+    attention().load_state_dict(module.state_dict())
+
+
+def test_signature_survives_averaging():
+    """As fairseq's scripts/average_checkpoints.py does it."""
+    states = [attention(lam=0.3).state_dict() for _ in range(3)]
+    averaged = {}
+    for state in states:
+        for name, value in state.items():
+            averaged[name] = averaged[name] + value if name in averaged else value.clone()
+    for value in averaged.values():
+        if value.is_floating_point():
+            value.div_(len(states))
+        else:
+            value //= len(states)
+    attention(lam=0.3).load_state_dict(averaged)
+
+
+@pytest.mark.parametrize(
+    ("other", "params", "trained"),
+    [
+        ("softmax", {}, r"softmax\(gamma=1.0\)"),
+        ("fusedmax", {"lam": 0.5}, r"fusedmax\(gamma=1.0, lam=0.5\)"),
+        ("fusedmax", {"gamma": 2.0}, r"fusedmax\(gamma=2.0, lam=0.1\)"),
+    ],
+)
+def test_another_mapping_is_refused(other, params, trained):
+    state = attention(other, **params).state_dict()
+    module = attention("fusedmax")
+    before = module.score.key_projection.weight.clone()
+    state["score.key_projection.weight"] = before + 1
+    with pytest.raises(
+        UsageError, match=rf"trained with attention {trained}, not fusedmax\(gamma=1.0, lam=0.1\)"
+    ) as error:
+        module.load_state_dict(state)
+    assert "--attention-swap" in str(error.value)
+    assert torch.equal(module.score.key_projection.weight, before)
+
+
+def test_allow_swap():
+    """The weights come over; the mapping and its name stay this module's."""
+    state = attention("softmax").state_dict()
+    kept = {name: value.clone() for name, value in state.items()}
+    module = attention("fusedmax", allow_swap=True)
+    module.load_state_dict(state)
+    assert module.mapping.name == "fusedmax"
+    assert torch.equal(module.signature, attention("fusedmax").signature)
+    assert all(torch.equal(state[name], kept[name]) for name in kept)
+
+
+def test_a_checkpoint_without_signature_is_noticed():
+    state = attention().state_dict()
+    del state["signature"]
+    with pytest.raises(RuntimeError, match="signature"):
+        attention().load_state_dict(state)
+
+
+def test_a_long_name_fits(registry):
+    registry["x" * 300] = registry["softmax"]
+    module = attention("x" * 300)
+    module.load_state_dict(module.state_dict())
