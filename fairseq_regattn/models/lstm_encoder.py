@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from fairseq.models.lstm import LSTMEncoder
 from torch import Tensor
 
@@ -32,9 +33,12 @@ class RegAttnLSTMEncoder(LSTMEncoder):
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, **_unused) -> EncoderOut:
         """``bsz x src_len`` tokens, padded on either side, in any order of lengths."""
-        values, hiddens, cells, _ = super().forward(src_tokens, src_lengths, enforce_sorted=False)
-        values = values.transpose(0, 1)  # bsz x src_len x units, right-padded
         mask = src_tokens.eq(self.padding_idx)
+        # fairseq's forward refuses columns of nothing but padding (--required-seq-len-multiple)
+        filled = src_tokens[:, ~mask.all(0)]
+        values, hiddens, cells, _ = super().forward(filled, src_lengths, enforce_sorted=False)
+        values = values.transpose(0, 1)  # bsz x longest x units, right-padded
+        values = F.pad(values, (0, 0, 0, src_tokens.size(1) - filled.size(1)))
         left = mask.cumprod(1).sum(1, keepdim=True)  # padding before the sentence
         if bool(left.any()):
             length = src_tokens.size(1)

@@ -133,7 +133,13 @@ def _complete(cfg: Any) -> DictConfig:
 
 
 def _check(cfg: DictConfig, task: Any) -> None:
-    """Refuse options that contradict each other."""
+    """Refuse options that are out of range or contradict each other."""
+    for name, value in cfg.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name.endswith(("_dim", "_size", "_layers", "_positions")) and value < 1:
+            raise UsageError(f"{flag} must be at least 1, got {value}")
+        if "dropout" in name and not 0 <= value < 1:
+            raise UsageError(f"{flag} must be a number with 0 <= value < 1, got {value}")
 
     def same(first: str, second: str, why: str) -> None:
         if cfg[first] != cfg[second]:
