@@ -90,9 +90,12 @@ def open_workspace(options: Options, verses: Path, pieces: int) -> models.Worksp
         str(pieces).encode(),
         *(override.encode() for override in sorted(options.overrides)),
     )
-    settings = OmegaConf.merge(
-        OmegaConf.load(models.CONFIG), OmegaConf.from_dotlist(list(options.overrides))
-    )
+    settings = OmegaConf.load(models.CONFIG)
+    for override in options.overrides:
+        name = override.partition("=")[0]
+        if OmegaConf.select(settings, name) is None:
+            raise StageError(f"{name} is not a setting of {models.CONFIG.name}")
+    settings.merge_with_dotlist(list(options.overrides))
     return models.Workspace(
         folder=options.output / f"settings-{key}",
         overrides=options.overrides,

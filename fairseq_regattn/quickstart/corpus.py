@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -78,9 +79,11 @@ def binarise(subwords: Path, folder: Path) -> None:
     """``fairseq-preprocess`` with one dictionary for both languages."""
     from fairseq_regattn.quickstart.jobs import command, environment
 
-    arguments = ["-s", SOURCE, "-t", TARGET, "--joined-dictionary", "--destdir", str(folder)]
+    # Relative paths: fairseq takes a comma in a prefix, or a colon in a data folder, for the
+    # end of one of several.
+    arguments = ["-s", SOURCE, "-t", TARGET, "--joined-dictionary", "--destdir", folder.name]
     for split in ("train", "valid", "test"):
-        arguments += [f"--{split}pref", str(subwords / split)]
+        arguments += [f"--{split}pref", os.path.relpath(subwords / split, folder.parent)]
     folder.mkdir()
     log = folder / "quickstart.log"
     with open(log, "w", encoding="utf-8") as out:
@@ -89,6 +92,7 @@ def binarise(subwords: Path, folder: Path) -> None:
             stdout=out,
             stderr=subprocess.STDOUT,
             env=environment(),
+            cwd=folder.parent,
         )
     if done.returncode:
         raise StageError(f"fairseq-preprocess failed: see {log}")

@@ -49,12 +49,14 @@ class Job:
         command: program and arguments.
         output: file for its standard output; `log` when None.
         log: file for its errors, and for the command itself. Appended to.
+        folder: where it runs; arguments may be relative to it.
         state: looks how far it is.
     """
 
     title: str
     command: Sequence[str]
     log: Path
+    folder: Path
     state: Callable[[], State]
     output: Path | None = None
 
@@ -99,7 +101,7 @@ def run(jobs: Sequence[Job], lock: int) -> None:
 def _start(job: Job, lock: int) -> subprocess.Popen:
     with ExitStack() as files:
         log = files.enter_context(open(job.log, "a", encoding="utf-8"))
-        log.write(f"$ {shlex.join(job.command)}\n")
+        log.write(f"$ cd {shlex.quote(str(job.folder))} && {shlex.join(job.command)}\n")
         log.flush()
         output = log
         if job.output is not None:
@@ -109,6 +111,7 @@ def _start(job: Job, lock: int) -> subprocess.Popen:
             stdout=output,
             stderr=log,
             stdin=subprocess.DEVNULL,
+            cwd=job.folder,
             env=environment(),
             pass_fds=[lock],
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,

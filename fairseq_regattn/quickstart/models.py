@@ -33,6 +33,9 @@ BEAM = 5
 class Workspace:
     """Where things lie that were made with the same settings, whatever the mapping.
 
+    Commands run in the folder of their model and get relative paths: fairseq and Hydra give
+    some characters a meaning, and a user's own folders may have them in their names.
+
     Attributes:
         folder: everything is in here.
         overrides: changes of ``configs/quickstart.yaml``.
@@ -81,6 +84,7 @@ def train(workspace: Workspace, attentions: Sequence[Attention], lock: int) -> l
                 title=attention.title,
                 command=training_command(workspace, attention, folder),
                 log=log.path,
+                folder=folder,
                 state=log.state,
             )
         )
@@ -104,9 +108,9 @@ def training_command(workspace: Workspace, attention: Attention, folder: Path) -
         "--config-name",
         CONFIG.stem,
         f"common.user_dir={_quoted(USER_DIR)}",
-        f"task.data={_quoted(workspace.binary)}",
-        f"checkpoint.save_dir={_quoted(folder)}",
-        f"hydra.run.dir={_quoted(folder)}",
+        f"task.data={os.path.relpath(workspace.binary, folder)}",
+        "checkpoint.save_dir=.",
+        "hydra.run.dir=.",
         "hydra.output_subdir=null",
         *attention.overrides,
         *workspace.overrides,
@@ -132,6 +136,7 @@ def translate(workspace: Workspace, attentions: Sequence[Attention], lock: int) 
                 title=attention.title,
                 command=translation_command(workspace, folder),
                 log=folder / "generate.log",
+                folder=folder,
                 state=counter.state,
                 output=output,
             )
@@ -152,13 +157,16 @@ def translation_command(workspace: Workspace, folder: Path) -> list[str]:
     """Beam search over the test split, with the attention weights printed."""
     return command(
         "fairseq-generate",
-        str(workspace.binary),
+        os.path.relpath(workspace.binary, folder),
         "--user-dir",
         USER_DIR,
         *("--source-lang", SOURCE, "--target-lang", TARGET, "--gen-subset", "test"),
-        *("--path", str(folder / "checkpoint_best.pt")),
+        *("--path", "checkpoint_best.pt"),
         *("--beam", str(BEAM), "--batch-size", "64"),
-        *("--bpe", "sentencepiece", "--sentencepiece-model", str(workspace.pieces / "spm.model")),
+        # fairseq's last main drops the last batch where its size is no multiple of 8.
+        *("--required-batch-size-multiple", "1"),
+        *("--bpe", "sentencepiece"),
+        *("--sentencepiece-model", os.path.relpath(workspace.pieces / "spm.model", folder)),
         *("--scoring", "sacrebleu", "--print-alignment", "soft"),
         "--cpu",
         "--no-progress-bar",

@@ -17,7 +17,7 @@ from fairseq_regattn.quickstart.stages import StageError, exclusive
 
 def job(tmp_path, code, output=None, name="log"):
     command = [sys.executable, "-c", code]
-    return jobs.Job("x", command, tmp_path / name, lambda: State(0.5, "half"), output)
+    return jobs.Job("x", command, tmp_path / name, tmp_path, lambda: State(0.5, "half"), output)
 
 
 def test_output_and_log_are_apart_and_the_log_names_the_command(tmp_path):
@@ -26,7 +26,7 @@ def test_output_and_log_are_apart_and_the_log_names_the_command(tmp_path):
         jobs.run([job(tmp_path, code, tmp_path / "out")], lock)
     assert (tmp_path / "out").read_text() == "1\n"
     command, errors = (tmp_path / "log").read_text().splitlines()
-    assert command.startswith(f"$ {sys.executable} -c ")
+    assert command.startswith(f"$ cd {tmp_path} && {sys.executable} -c ")
     assert errors == "e"
 
 
@@ -47,7 +47,7 @@ def test_kill_minus_nine_leaves_nothing_running(tmp_path, package_dir):
         "from fairseq_regattn.quickstart import jobs, stages\n"
         f"folder = Path({str(tmp_path)!r})\n"
         f"job = jobs.Job('x', [sys.executable, '-c', {child + 'time.sleep(60)'!r}], "
-        "folder / 'log', lambda: jobs.State(0, ''))\n"
+        "folder / 'log', folder, lambda: jobs.State(0, ''))\n"
         "with stages.exclusive(folder) as lock: jobs.run([job], lock)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(package_dir.parent)}
