@@ -1,6 +1,7 @@
 """Fenchel-Young losses: never negative, zero at the mapping, gradient weights - target."""
 
 import entmax as entmax_package
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -60,6 +61,27 @@ def test_gradient(case):
             (grad,) = torch.autograd.grad(loss.sum(), scores)
             expected = case(scores, **setting) - dense
             torch.testing.assert_close(grad, expected, rtol=0, atol=1e-8)
+
+
+@every_loss
+def test_gradient_at_kinks(case):
+    """The value and the loss are differentiable everywhere, also where the mapping is not.
+
+    Walks in steps of a tenth, as large as lam: ties, and segments that just fuse or not.
+    """
+    rng = np.random.default_rng(0)
+    setting = {name: values[0] for name, values in case.params.items()}
+    if "lam" in setting:
+        setting["lam"] = 0.1
+    for n in range(120):
+        steps = rng.integers(-1, 2, size=6) if n else np.ones(6)
+        scores = torch.tensor(steps.cumsum() / 10, requires_grad=True)
+        (grad,) = torch.autograd.grad(case.value(scores, **setting), scores)
+        weights = case(scores, **setting).detach()
+        torch.testing.assert_close(grad, weights, rtol=0, atol=1e-8)
+        (grad,) = torch.autograd.grad(case.loss(scores, torch.tensor(0), **setting), scores)
+        weights[0] -= 1
+        torch.testing.assert_close(grad, weights, rtol=0, atol=1e-8)
 
 
 @every_loss
