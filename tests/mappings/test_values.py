@@ -140,6 +140,16 @@ def test_entmax_package():
     close(entmax(x, alpha=alpha), entmax_package.entmax_bisect(x, alpha=alpha, n_iter=80))
 
 
+@pytest.mark.parametrize("case", ALL, ids=ids)
+def test_score_on_the_threshold(case):
+    """0.4 has weight exactly 0: rounding may take it in and out of the support for ever."""
+    scores = torch.tensor([1.5, 0.4, 1.8], dtype=torch.float64)
+    setting = {name: 0.0 if name == "lam" else values[0] for name, values in case.params.items()}
+    expected = case.expected(scores, gamma=2.5, **setting)
+    weights = case(scores, gamma=2.5, **setting)
+    torch.testing.assert_close(weights, expected, rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize("alpha", [3.0, 6.0])
 def test_entmax_beyond_two(alpha):
     """Above alpha = 2 a weight near zero has unbounded slope: compare y^(alpha-1) instead."""
