@@ -38,6 +38,7 @@ class Mapping:
         program: a second oracle, a general solver.
         symmetric: equivariant to permutations; else to reversal only.
         shift_invariant: unchanged when a constant is added to the scores.
+        convexity: parameters -> how strongly convex Omega is in the Euclidean norm.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Mapping:
     program: Optional[Callable[..., np.ndarray]] = None
     symmetric: bool = True
     shift_invariant: bool = True
+    convexity: Callable[..., float] = lambda **_: 1.0
 
     def __call__(self, scores, dim=-1, **kwargs):
         return getattr(mappings, self.name)(scores, dim, **kwargs)
@@ -60,6 +62,10 @@ class Mapping:
 
     def twin(self, *args, **kwargs):
         return getattr(mappings, self.module)(*args, **kwargs)
+
+    def modulus(self, gamma=1.0, **params) -> float:
+        """gamma * Omega is this strongly convex, so the mapping is 1/modulus-Lipschitz."""
+        return gamma * self.convexity(**params)
 
     def settings(self) -> List[Dict[str, float]]:
         """Every combination of gamma and the parameters."""
@@ -84,6 +90,7 @@ ALL = [
         oracles.pnormmax,
         oracles.omega_pnormmax,
         {"p": (1.5, 1.1, 1.25, 1.9, 2.0)},
+        convexity=lambda p: p - 1,
     ),
     Mapping(
         "fusedmax",
@@ -115,6 +122,7 @@ ALL = [
         oracles.entmax,
         oracles.omega_entmax,
         {"alpha": (1.5, 1.05, 1.25, 1.75, 2.0, 2.5)},
+        convexity=lambda alpha: float(alpha <= 2),
     ),
 ]
 

@@ -1,5 +1,6 @@
 """A test that hangs inside a compiled kernel ends the run with a traceback."""
 
+import contextlib
 import faulthandler
 import os
 
@@ -12,7 +13,7 @@ SECONDS = 150  # the first call of a kernel compiles it
 def real_stderr(request):
     """The terminal's stderr: under capture, file descriptor 2 is a temporary file."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
+    with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
         descriptor = os.dup(2)
     yield descriptor
     os.close(descriptor)

@@ -38,10 +38,9 @@ def test_sign(case, data):
     assert case.loss(scores, weights, **setting).abs() < 1e-9
     loss = case.loss(scores, target, **setting)
     assert loss >= -1e-12
-    if "p" not in setting and setting.get("alpha", 2) <= 2:  # Omega is 1-strongly convex
-        assert loss >= setting["gamma"] * (weights - target).square().sum() / 2 - 1e-9
-    elif (weights - target).abs().max() > 1e-2:
-        assert loss > 1e-9
+    distance = (weights - target).norm()
+    assert loss >= case.modulus(**setting) * distance**2 / 2 - 1e-9
+    assert loss > 1e-9 or distance < 1e-2
 
 
 @every_loss

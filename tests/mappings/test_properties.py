@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .cases import ALL, BY_NAME, STRUCTURED, ids
+from .cases import ALL, BY_NAME, STRUCTURED, WITH_OMEGA, ids
 
 F64 = torch.float64
 CENT = st.integers(-300, 300).map(lambda n: n / 100)
@@ -121,21 +121,16 @@ def test_rows_do_not_meet(case, data):
     close(case(scores.T, 0, **columns), alone.T, 1e-12)
 
 
-@every_mapping
+@pytest.mark.parametrize("case", WITH_OMEGA, ids=ids)
 @CHEAP
 @given(st.data())
 def test_lipschitz(case, data):
-    """1/gamma-smooth: weights move no further than the scores, for 1-strongly convex Omega."""
-    if case.name in ("pnormmax", "entmax", "oscarmax_prox"):
-        # other norms, or for the composition no Omega: their weights are only bounded
-        setting = data.draw(some_setting(case))
-        assert case(data.draw(SCORES), **setting).norm() <= 1 + 1e-12
-        return
+    """Strong convexity bounds how far the weights move when the scores do."""
     scores, setting = data.draw(SCORES), data.draw(some_setting(case))
     moves = st.lists(CENT, min_size=len(scores), max_size=len(scores))
     move = torch.tensor(data.draw(moves), dtype=F64) / 10
     moved = case(scores + move, **setting) - case(scores, **setting)
-    assert moved.norm() <= move.norm() / setting["gamma"] + 1e-12
+    assert moved.norm() * case.modulus(**setting) <= move.norm() + 1e-12
 
 
 @every_mapping
