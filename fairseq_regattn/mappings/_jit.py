@@ -2,6 +2,8 @@
 
 import logging
 import warnings
+import zlib
+from pathlib import Path
 from typing import Any, Callable
 
 import numba
@@ -14,6 +16,10 @@ if logging.getLogger("numba").level == logging.NOTSET:
 # `nogil` lets threads work on other rows; `error_model` drops Python's division checks.
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
+_FINGERPRINT = zlib.crc32(
+    b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+)
+
 
 def jit(function: Callable) -> Any:
     """Compile with numba, machine code cached on disk.
@@ -21,7 +27,11 @@ def jit(function: Callable) -> Any:
     numba caches beside the source, else in the user's cache folder (or in
     ``NUMBA_CACHE_DIR``). Where none can be written the function is compiled anew in each
     process, and a warning says so once.
+
+    numba would use a cached kernel until its own file changes, though it holds machine code
+    of functions from other files; so the cache's name holds a fingerprint of all of them.
     """
+    function.__qualname__ += f"_{_FINGERPRINT:08x}"
     try:
         return numba.njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # numba: "cannot cache function ...: no locator available"
