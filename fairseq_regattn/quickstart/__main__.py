@@ -57,7 +57,7 @@ def quickstart(options: Options, verses: Path, pieces: int = corpus.PIECES) -> P
         _outcome(", ".join(made), workspace.binary)
 
         titles = " and ".join(attention.title for attention in options.attentions)
-        _announce(2, "train", f"{titles}: {workspace.max_epoch} epochs")
+        _announce(2, "train", f"{titles}: {workspace.max_update:,} updates")
         trained = models.train(workspace, options.attentions, lock)
         _outcome("; ".join(a.title for a in trained), workspace.folder / "models")
 
@@ -99,7 +99,7 @@ def open_workspace(options: Options, verses: Path, pieces: int) -> models.Worksp
     return models.Workspace(
         folder=options.output / f"settings-{key}",
         overrides=options.overrides,
-        max_epoch=settings.optimization.max_epoch,
+        max_update=settings.optimization.max_update,
     )
 
 

@@ -39,12 +39,12 @@ class Workspace:
     Attributes:
         folder: everything is in here.
         overrides: changes of ``configs/quickstart.yaml``.
-        max_epoch: epochs of training, from the settings.
+        max_update: updates of training, from the settings.
     """
 
     folder: Path
     overrides: tuple[str, ...]
-    max_epoch: int
+    max_update: int
 
     @property
     def text(self) -> Path:
@@ -77,7 +77,7 @@ def train(workspace: Workspace, attentions: Sequence[Attention], lock: int) -> l
         record = json.dumps(asdict(attention)) + "\n"
         (folder / "attention.json").write_text(record, encoding="utf-8")
         _mend_last_checkpoint(folder)
-        log = TrainingLog(folder / "train.log", workspace.max_epoch)
+        log = TrainingLog(folder / "train.log", workspace.max_update)
         log.read()  # what runs before this one did, so that the display starts there
         jobs.append(
             Job(
@@ -200,7 +200,7 @@ def score(workspace: Workspace, attention: Attention) -> Result:
     translated = hypotheses(workspace, attention)
     texts = [hypothesis.text for hypothesis in translated]
     references = [read_lines(workspace.text / f"test.{TARGET}")]
-    log = TrainingLog(workspace.model(attention) / "train.log", workspace.max_epoch)
+    log = TrainingLog(workspace.model(attention) / "train.log", workspace.max_update)
     log.read()
     return Result(
         name=attention.title,

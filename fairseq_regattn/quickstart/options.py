@@ -135,7 +135,7 @@ def parse(arguments: list[str]) -> Options:
         nargs="*",
         metavar="KEY=VALUE",
         help="change a setting of configs/quickstart.yaml for both models, "
-        "e.g. optimization.max_epoch=8",
+        "e.g. optimization.max_update=4000",
     )
     given = parser.parse_intermixed_args(arguments)
 

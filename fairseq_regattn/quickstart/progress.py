@@ -35,16 +35,15 @@ class TrainingLog:
     """A log of ``fairseq-hydra-train`` with ``common.log_format: json``; resumed runs append.
 
     Attributes:
-        max_epoch: how many epochs there will be.
-        epochs: done so far, as a fraction.
-        updates, loss, valid_ppl, best_ppl: the latest ones, in fairseq's units.
+        max_update: how many updates there will be.
+        epoch, updates, loss, valid_ppl, best_ppl: the latest ones, in fairseq's units.
         seconds: wall time of training in all runs up to the last line.
         speeds: target tokens a second, of each finished epoch.
     """
 
     path: Path
-    max_epoch: int
-    epochs: float = 0.0
+    max_update: int
+    epoch: int = 1
     updates: int = 0
     loss: float | None = None
     valid_ppl: float | None = None
@@ -74,15 +73,14 @@ class TrainingLog:
             self._take(entry)
 
     def _take(self, entry: dict) -> None:
+        self.epoch = int(entry["epoch"])
         if "update" in entry:  # within an epoch
-            self.epochs = float(entry["update"])
             self.updates = int(entry["num_updates"])
             self.loss = float(entry["loss"])
         if "valid_ppl" in entry:
             self.valid_ppl = float(entry["valid_ppl"])
             self.best_ppl = min(self.valid_ppl, self.best_ppl or self.valid_ppl)
         if "train_wps" in entry:  # the end of an epoch
-            self.epochs = float(entry["epoch"])
             self.updates = int(entry["train_num_updates"])
             self.speeds.append(float(entry["train_wps"]))
         wall = entry.get("wall", entry.get("train_wall"))
@@ -94,13 +92,12 @@ class TrainingLog:
     def state(self) -> State:
         """After reading what is new."""
         self.read()
-        parts = [f"epoch {min(int(self.epochs) + 1, self.max_epoch)}/{self.max_epoch}"]
-        parts.append(f"{self.updates} updates")
+        parts = [f"epoch {self.epoch}", f"update {self.updates}/{self.max_update}"]
         if self.loss is not None:
             parts.append(f"loss {self.loss:.2f}")
         if self.valid_ppl is not None:
             parts.append(f"valid ppl {self.valid_ppl:.1f}")
-        return State(min(self.epochs / self.max_epoch, 1.0), ", ".join(parts))
+        return State(min(self.updates / self.max_update, 1.0), ", ".join(parts))
 
 
 @dataclass(frozen=True)
@@ -148,8 +145,7 @@ class Display:
             self.bars = [
                 tqdm(
                     total=100,
-                    desc=title.ljust(self.width),
-                    bar_format="{desc} {percentage:3.0f}% |{bar:20}| {postfix}",
+                    bar_format=self._format(title),
                     position=position,
                     leave=True,
                     dynamic_ncols=True,
@@ -163,11 +159,16 @@ class Display:
         if self.bars:
             bar = self.bars[number]
             bar.n = round(100 * state.fraction)
-            bar.set_postfix_str(words)
+            bar.bar_format = self._format(self.titles[number], words)
+            bar.refresh()
         elif last or time.monotonic() - self.printed[number] >= self.every:
             self.printed[number] = time.monotonic()
             title = self.titles[number].ljust(self.width)
             print(f"      {title} {100 * state.fraction:3.0f} %  {words}", flush=True)
+
+    def _format(self, title: str, words: str = "") -> str:
+        """For tqdm, whose own place for words begins with a comma."""
+        return f"{title.ljust(self.width)} {{percentage:3.0f}}% |{{bar:20}}| {words}"
 
     def close(self) -> None:
         for bar in self.bars:

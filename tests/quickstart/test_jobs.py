@@ -77,13 +77,13 @@ def entry(**values):
 
 def test_training_log_over_two_runs(tmp_path):
     path = tmp_path / "train.log"
-    log = TrainingLog(path, max_epoch=4)
-    assert log.state() == State(0.0, "epoch 1/4, 0 updates")
+    log = TrainingLog(path, max_update=400)
+    assert log.state() == State(0.0, "epoch 1, update 0/400")
     inner = {"epoch": 1, "update": 0.5, "loss": "8.1", "num_updates": "50", "wall": "30"}
     path.write_text("$ fairseq-hydra-train\n" + entry(**inner) + '{"epoch": 1, "upd')
     state = log.state()
     assert state.fraction == 0.125
-    assert state.text == "epoch 1/4, 50 updates, loss 8.10"
+    assert state.text == "epoch 1, update 50/400, loss 8.10"
     with open(path, "a") as file:  # killed there; the next run begins the epoch again
         file.write("\n" + entry(**{**inner, "wall": "10"}))
         file.write(entry(epoch=1, valid_ppl="90.5", valid_num_updates="100"))
@@ -93,7 +93,7 @@ def test_training_log_over_two_runs(tmp_path):
         file.write(entry(**{**end, "epoch": 2, "train_num_updates": "200", "train_wall": "50"}))
     state = log.state()
     assert state.fraction == 0.5
-    assert state.text == "epoch 3/4, 200 updates, loss 8.10, valid ppl 95.0"
+    assert state.text == "epoch 2, update 200/400, loss 8.10, valid ppl 95.0"
     assert (log.best_ppl, log.speeds) == (90.5, [1000, 1000])
     assert log.seconds == 30 + 50
 

@@ -46,9 +46,9 @@ def test_the_score_is_the_same_for_both():
 
 
 def test_softmax_alone_and_settings():
-    chosen = parse(["--attention", "softmax", "optimization.max_epoch=2"])
+    chosen = parse(["--attention", "softmax", "optimization.max_update=2"])
     assert chosen.attentions == (Attention("softmax"),)
-    assert chosen.overrides == ("optimization.max_epoch=2",)
+    assert chosen.overrides == ("optimization.max_update=2",)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from fairseq_regattn.quickstart.__main__ import open_workspace, quickstart
 from fairseq_regattn.quickstart.options import parse
 
 PIECES = 32
-TINY = ("optimization.max_epoch=2", "dataset.max_tokens=400", "lr_scheduler.warmup_updates=2")
+TINY = ("optimization.max_update=6", "dataset.max_tokens=400", "lr_scheduler.warmup_updates=2")
 
 
 def states(folder):

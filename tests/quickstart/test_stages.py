@@ -66,8 +66,8 @@ def test_other_settings_have_another_folder(tmp_path, write_corpus):
     same = folder()
     assert folder("--attention", "oscarmax") == same  # models lie side by side
     others = [
-        folder("optimization.max_epoch=9"),
-        folder("optimization.max_epoch=10"),
+        folder("optimization.max_update=9"),
+        folder("optimization.max_update=10"),
         folder(pieces=61),
         folder(verses=write_corpus(tmp_path / "other.gz", 9)),
     ]
