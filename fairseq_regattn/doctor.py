@@ -14,7 +14,7 @@ import tempfile
 import warnings
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distributions, version
-from typing import Callable, Dict, List
+from typing import Callable, Dict
 
 import fairseq_regattn
 
@@ -148,8 +148,8 @@ def check_fairseq() -> str:
 
 def check_registered() -> str:
     _import("fairseq")
-    models = _import("fairseq.models")
-    architectures: List[str] = models.ARCH_MODEL_INV_REGISTRY.get("regattn_lstm", [])
+    every = _import("fairseq.models").ARCH_MODEL_REGISTRY
+    architectures = [name for name in every if name.startswith("regattn_lstm")]
     if not architectures:
         raise Problem(
             "fairseq does not know regattn_lstm",

@@ -64,7 +64,7 @@ def test_unreadable_checkpoints(capsys, monkeypatch):
 
 
 def test_not_registered(capsys, monkeypatch):
-    monkeypatch.delitem(models.ARCH_MODEL_INV_REGISTRY, "regattn_lstm")
+    monkeypatch.setattr(models, "ARCH_MODEL_REGISTRY", {"lstm": object})
     status, found = examine(capsys)
     assert status == 1
     assert found["registered"][0] == "FAIL"
