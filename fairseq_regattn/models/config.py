@@ -73,3 +73,47 @@ class RegAttnLSTMConfig(AttentionConfig):
     )
     max_source_positions: int = _flag(100000, "longest source, in tokens")
     max_target_positions: int = _flag(100000, "longest target, in tokens")
+
+
+def _instead(name: str, default: Any) -> Any:
+    """The base model's option `name` with another default."""
+    return _flag(default, RegAttnLSTMConfig.__dataclass_fields__[name].metadata["help"])
+
+
+# An architecture is a dataclass of its own: fairseq fills in the defaults of YAML files before
+# it would ask a function registered with register_model_architecture.
+
+
+@dataclass
+class OpenNMTConfig(RegAttnLSTMConfig):
+    """OpenNMT-py's defaults of 2017, which paper A used.
+
+    Dropout between layers and on the attentional output only.
+    """
+
+    encoder_embed_dim: int = _instead("encoder_embed_dim", 500)
+    decoder_embed_dim: int = _instead("decoder_embed_dim", 500)
+    encoder_layers: int = _instead("encoder_layers", 2)
+    decoder_layers: int = _instead("decoder_layers", 2)
+    dropout: float = _instead("dropout", 0.3)
+    encoder_dropout_in: Optional[float] = _instead("encoder_dropout_in", 0.0)
+    encoder_dropout_out: Optional[float] = _instead("encoder_dropout_out", 0.0)
+    decoder_dropout_in: Optional[float] = _instead("decoder_dropout_in", 0.0)
+
+
+@dataclass
+class IWSLTConfig(RegAttnLSTMConfig):
+    """For corpora of 100,000 to 300,000 sentences."""
+
+    encoder_embed_dim: int = _instead("encoder_embed_dim", 256)
+    decoder_embed_dim: int = _instead("decoder_embed_dim", 256)
+    encoder_bidirectional: bool = _instead("encoder_bidirectional", True)
+    dropout: float = _instead("dropout", 0.2)
+
+
+@dataclass
+class SmallConfig(IWSLTConfig):
+    """For a few thousand sentences, on a CPU."""
+
+    encoder_embed_dim: int = _instead("encoder_embed_dim", 192)
+    decoder_embed_dim: int = _instead("decoder_embed_dim", 192)

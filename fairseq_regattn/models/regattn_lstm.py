@@ -6,7 +6,6 @@ from fairseq import utils
 from fairseq.models import (
     FairseqEncoderDecoderModel,
     register_model,
-    register_model_architecture,
 )
 from fairseq.models.lstm import Embedding
 from omegaconf import DictConfig, OmegaConf
@@ -14,7 +13,12 @@ from torch import nn
 
 from fairseq_regattn.attention import Attention, build_mapping
 from fairseq_regattn.errors import UsageError
-from fairseq_regattn.models.config import RegAttnLSTMConfig
+from fairseq_regattn.models.config import (
+    IWSLTConfig,
+    OpenNMTConfig,
+    RegAttnLSTMConfig,
+    SmallConfig,
+)
 from fairseq_regattn.models.lstm_decoder import RegAttnLSTMDecoder
 from fairseq_regattn.models.lstm_encoder import RegAttnLSTMEncoder
 
@@ -98,10 +102,7 @@ class RegAttnLSTMModel(FairseqEncoderDecoderModel):
 
 
 def _complete(cfg: Any) -> DictConfig:
-    """A typed copy in which nothing is missing; unknown keys and wrong types are refused.
-
-    Architectures other than the base reach us from YAML as they were written.
-    """
+    """A typed copy in which nothing is missing; unknown keys and wrong types are refused."""
     given = OmegaConf.to_container(cfg) if OmegaConf.is_config(cfg) else vars(cfg)
     known = RegAttnLSTMConfig.__dataclass_fields__
     if OmegaConf.is_config(cfg):
@@ -176,41 +177,16 @@ def _embedding(path: Optional[str], dictionary: Any, dim: int, option: str) -> n
     return utils.load_embedding(vectors, dictionary, embedding)
 
 
-def _architecture(name: str, **values: Any) -> None:
-    """Register `name`: the base model with other default `values`."""
-
-    def apply(args: Any) -> None:
-        for key, value in values.items():
-            if getattr(args, key, None) is None:
-                setattr(args, key, value)
-
-    register_model_architecture("regattn_lstm", name)(apply)
+@register_model("regattn_lstm_opennmt", dataclass=OpenNMTConfig)
+class OpenNMTModel(RegAttnLSTMModel):
+    """The base model with the defaults of OpenNMT-py."""
 
 
-# OpenNMT-py's defaults of 2017, which paper A used: dropout between layers and on the
-# attentional output only.
-_architecture(
-    "regattn_lstm_opennmt",
-    encoder_embed_dim=500,
-    decoder_embed_dim=500,
-    encoder_layers=2,
-    decoder_layers=2,
-    dropout=0.3,
-    encoder_dropout_in=0.0,
-    encoder_dropout_out=0.0,
-    decoder_dropout_in=0.0,
-)
-_architecture(
-    "regattn_lstm_iwslt",
-    encoder_embed_dim=256,
-    decoder_embed_dim=256,
-    encoder_bidirectional=True,
-    dropout=0.2,
-)
-_architecture(
-    "regattn_lstm_small",
-    encoder_embed_dim=192,
-    decoder_embed_dim=192,
-    encoder_bidirectional=True,
-    dropout=0.2,
-)
+@register_model("regattn_lstm_iwslt", dataclass=IWSLTConfig)
+class IWSLTModel(RegAttnLSTMModel):
+    """The base model for a corpus of the size of IWSLT's."""
+
+
+@register_model("regattn_lstm_small", dataclass=SmallConfig)
+class SmallModel(RegAttnLSTMModel):
+    """The base model for a CPU."""

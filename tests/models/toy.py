@@ -3,8 +3,8 @@
 from argparse import Namespace
 
 import torch
+from fairseq import models
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 import fairseq_regattn.models  # noqa: F401  registers
 from fairseq_regattn.attention import ATTENTIONS
@@ -37,8 +37,7 @@ def build(attention="softmax", *, seed=1, arch="regattn_lstm", within=None, shar
     torch.manual_seed(seed)
     given = {**SMALL, **flags} if arch == "regattn_lstm" else flags
     args = Namespace(arch=arch, attention=attention, **given)
-    ARCH_CONFIG_REGISTRY[arch](args)
-    model = ARCH_MODEL_REGISTRY[arch].build_model(args, within or task()).double().eval()
+    model = models.build_model(args, within or task()).double().eval()
     if sharp:
         with torch.no_grad():
             for parameter in model.parameters():
