@@ -1,0 +1,46 @@
+"""One corpus, and one trained model a mapping, for all tests here."""
+
+import pytest
+import torch
+
+from . import commands
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory):
+    """Folder of a parallel corpus as text: ``train.xx``, ``train.yy`` and so on."""
+    return commands.write_corpus(tmp_path_factory.mktemp("corpus") / "text")
+
+
+@pytest.fixture(scope="session")
+def data(text, tmp_path_factory):
+    """The corpus preprocessed."""
+    return commands.preprocess(text, tmp_path_factory.mktemp("corpus") / "bin")
+
+
+@pytest.fixture(scope="session")
+def trained(data, tmp_path_factory):
+    """``trained(name)``: checkpoint of a model trained with a mapping, then given large weights.
+
+    What can be learned in a second attends to one place, random weights to all of them.
+    """
+    known = {}
+
+    def get(name):
+        if name not in known:
+            out = tmp_path_factory.mktemp(name)
+            commands.train(data, out, "--attention", name, "--max-epoch", 1)
+            known[name] = out / "checkpoint_last.pt"
+            state = commands.state(known[name])
+            generator = torch.Generator().manual_seed(5)
+            for key, value in state["model"].items():
+                if value.is_floating_point():
+                    bound = 3.0 if "attention" in key else 0.8
+                    value.uniform_(-bound, bound, generator=generator)
+            bias = state["model"]["decoder.output_layer_module.bias"]
+            bias[[0, 3]] = -30  # no <s>, which is not printed, and no <unk>
+            bias[2] = 2  # sentences end at many lengths
+            torch.save(state, known[name])
+        return known[name]
+
+    return get
