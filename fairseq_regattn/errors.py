@@ -48,9 +48,10 @@ def report_in_one_line() -> None:
 def _usage_error(error: Optional[BaseException]) -> Optional[BaseException]:
     """The user's error in a chain: fairseq wraps what goes wrong while it loads a model."""
     while error is not None:
-        if isinstance(error, UsageError) or (
-            isinstance(error, FileNotFoundError) and error.filename is not None
-        ):
+        missing = isinstance(error, FileNotFoundError) and error.filename is not None
+        # what fairseq raises for --path
+        missing = missing or (isinstance(error, OSError) and "file not found" in str(error))
+        if isinstance(error, UsageError) or missing:
             return error
         error = error.__cause__ or error.__context__
     return None

@@ -41,7 +41,7 @@ def _fista(
 
     def objective(weights: Tensor) -> Tuple[Tensor, Tensor]:
         value, gradient = _value_and_gradient(omega, weights)
-        smooth = torch.as_tensor(gamma) * value.detach().unsqueeze(-1)
+        smooth = gamma * value.detach().unsqueeze(-1)
         linear = (weights * scores).sum(-1, keepdim=True)
         return smooth - linear, (gamma * gradient.detach() - scores).masked_fill(mask, 0)
 
@@ -93,7 +93,7 @@ class _Implicit(torch.autograd.Function):
         return weights
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:
         weights, gamma = ctx.saved_tensors
         gamma = ctx.number if gamma is None else gamma
         if not weights.requires_grad:
@@ -101,10 +101,12 @@ class _Implicit(torch.autograd.Function):
         off = weights == 0
         twice = torch.is_grad_enabled()
         slope = _value_and_gradient(ctx.omega, weights, create_graph=True)[1]
+        with torch.enable_grad():
+            columns = [column.sum() for column in slope.unbind(-1)]
         hessian = torch.stack(
             [
-                torch.autograd.grad(column.sum(), weights, retain_graph=True, create_graph=twice)[0]
-                for column in slope.unbind(-1)
+                torch.autograd.grad(column, weights, retain_graph=True, create_graph=twice)[0]
+                for column in columns
             ],
             dim=-1,
         )
@@ -174,6 +176,8 @@ def general_mapping(
     if filled.numel() == 0:
         return rows.restore(filled)
     optimum = _fista(filled.detach(), mask, fixed, omega, tol, max_iter).detach()
-    drift = -fixed * _value_and_gradient(omega, optimum, torch.is_grad_enabled())[1]
+    drift = torch.zeros_like(optimum)
+    if omega(optimum).requires_grad:  # it closes over tensors that want a gradient
+        drift = -fixed * _value_and_gradient(omega, optimum, create_graph=True)[1]
     weights = _Implicit.apply(filled, level, drift, optimum, omega)
     return rows.restore(weights)

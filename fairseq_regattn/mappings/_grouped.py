@@ -143,7 +143,7 @@ class GroupAverage(torch.autograd.Function):
         return torch.from_numpy(out).to(vectors.device)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, None, None]:
         (labels,) = ctx.saved_tensors
         return GroupAverage.apply(grad, labels, ctx.centre), None, None
 
@@ -187,18 +187,20 @@ class Grouped(torch.autograd.Function):
         return torch.from_numpy(weights).to(scores.device)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:
         scores, gamma, labels, slopes = ctx.saved_tensors
         gamma = ctx.gamma if gamma is None else gamma
         through = GroupAverage.apply(grad, labels, ctx.centre)
         to_scores = through / gamma
         to_gamma = to_lam = None
-        if ctx.needs_input_grad[1] and scores.size(1):
+        if ctx.needs_input_grad[1]:
             # `through` sums to zero over the support, so any shift of the scores will do;
             # the largest supported score keeps digits.
-            scores = scores.masked_fill(labels == 0, 0)
-            top = scores.detach().masked_fill(labels == 0, -torch.inf).amax(1, keepdim=True)
-            shifted = torch.where(labels == 0, 0.0, scores - top)
+            off = labels == 0
+            if scores.size(1):
+                top = scores.detach().masked_fill(off, -torch.inf).amax(1, keepdim=True)
+                scores = scores - top
+            shifted = scores.masked_fill(off, 0)
             to_gamma = -(to_scores * shifted).sum(1, keepdim=True) / gamma
         if ctx.needs_input_grad[2]:
             to_lam = (through * slopes).sum(1, keepdim=True)

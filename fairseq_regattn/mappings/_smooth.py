@@ -66,7 +66,7 @@ class Smooth(torch.autograd.Function):
         return weights
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:
         weights, *tensors = ctx.saved_tensors
         gamma, shape = (n if t is None else t for t, n in zip(tensors, ctx.numbers))
         off = weights == 0
@@ -81,6 +81,7 @@ class Smooth(torch.autograd.Function):
         total = constant.sum(-1, keepdim=True)
         total = total.masked_fill(off.all(-1, keepdim=True), 1.0)
         through = direct - constant * (direct.sum(-1, keepdim=True) / total)  # gamma J grad
+        through = through.masked_fill(off, 0.0)  # masked positions of a row that holds NaN
         to_gamma = to_shape = None
         if ctx.needs_input_grad[1]:
             slope = ctx.omega.gradient(safe, support, shape)

@@ -1,6 +1,6 @@
 """The regularised maximum and the Fenchel-Young loss, given a mapping and its Omega."""
 
-from typing import Callable, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -9,29 +9,65 @@ from fairseq_regattn.errors import ArgumentError
 from fairseq_regattn.mappings._rows import Parameter, Rows, ignored
 
 
-def _maximum(solve: Callable[..., Tensor], omega: Callable[..., Tensor], rows: Rows) -> Tensor:
-    """``max_y <y, x> - gamma Omega(y)`` of each row.
+class _Envelope(torch.autograd.Function):
+    """A maximum over weights, differentiated as if the weights were fixed (Danskin).
 
-    Autograd through this gives y for the scores and the partial derivatives for the
-    parameters: what flows back through y itself is the Jacobian times a vector that is
-    constant on the support, and so vanishes.
+    Backward: the weights for the scores, and minus the partial derivatives of
+    ``penalty(weights, *params)``. Both keep their link to the weights, so that a second
+    backward sees how these move.
     """
-    shape = {name: value for name, value in rows.params.items() if name != "gamma"}
-    gamma = rows.params["gamma"]
-    weights = solve(rows.scores, rows.mask, **rows.params)
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        value: Tensor,
+        scores: Tensor,
+        weights: Tensor,
+        penalty: Callable[..., Tensor],
+        *params: Tensor,
+    ) -> Tensor:
+        ctx.penalty = penalty
+        ctx.save_for_backward(weights, *params)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:
+        weights, *params = ctx.saved_tensors
+        twice = torch.is_grad_enabled()
+        to_params: List[Optional[Tensor]] = [None] * len(params)
+        wanted = [i for i, needed in enumerate(ctx.needs_input_grad[4:]) if needed]
+        if wanted:
+            with torch.enable_grad():
+                # Aliases: the weights depend on the parameters too, and not on these.
+                params = [param.view_as(param) for param in params]
+                cost = ctx.penalty(weights, *params)
+            sources = [params[i] for i in wanted]
+            found = torch.autograd.grad(cost, sources, -grad, create_graph=twice)
+            for i, gradient in zip(wanted, found):
+                to_params[i] = gradient
+        return (None, grad.unsqueeze(-1) * weights, None, None, *to_params)
+
+
+def _maximum(solve: Callable[..., Tensor], omega: Callable[..., Tensor], rows: Rows) -> Tensor:
+    """``max_y <y, x> - gamma Omega(y)`` of each row."""
+    names = [name for name, value in rows.params.items() if isinstance(value, Tensor)]
     mask = ignored(rows.scores, rows.mask)
-    filled = rows.scores.masked_fill(mask, 0)
-    if rows.size[1]:  # relative to the best score, so that large ones keep their digits
-        top = filled.detach().masked_fill(mask, -torch.inf).amax(-1, keepdim=True)
-        top = top.masked_fill(mask.all(-1, keepdim=True), 0)
-        rest = (filled - top).masked_fill(mask, 0)
-        top = top.squeeze(-1)
-    else:
-        rest, top = filled, filled.sum(-1)
-    # <weights, top> is top, but for its gradient, which `rest` carries whole
-    regulariser = omega(weights, mask, **shape)
-    penalty = (torch.as_tensor(gamma) * regulariser.unsqueeze(-1)).squeeze(-1)
-    return (weights * rest).sum(-1) + top - penalty
+
+    def penalty(weights: Tensor, *tensors: Tensor) -> Tensor:
+        shape = {**rows.params, **dict(zip(names, tensors))}
+        gamma = shape.pop("gamma")
+        return (gamma * omega(weights, mask, **shape).unsqueeze(-1)).squeeze(-1)
+
+    params = [rows.params[name] for name in names]
+    weights = solve(rows.scores, rows.mask, **rows.params)
+    with torch.no_grad():
+        value = -penalty(weights, *params)
+        if rows.size[1]:  # relative to the best score, so that large ones keep their digits
+            top = rows.scores.masked_fill(mask, -torch.inf).amax(-1, keepdim=True)
+            top = top.masked_fill(mask.all(-1, keepdim=True), 0)
+            rest = (rows.scores - top).masked_fill(mask, 0)
+            value = value + (weights * rest).sum(-1) + top.squeeze(-1)
+    return _Envelope.apply(value, rows.scores, weights, penalty, *params)
 
 
 def regularized_max_of(
@@ -67,7 +103,7 @@ def fenchel_young(
     filled = rows.scores.masked_fill(mask, 0)
     loss = (
         _maximum(solve, omega, rows)
-        + (torch.as_tensor(rows.params["gamma"]) * entropy).squeeze(-1)
+        + (rows.params["gamma"] * entropy).squeeze(-1)
         - (wanted * filled).sum(-1)
     )
     return rows.restore_values(loss)

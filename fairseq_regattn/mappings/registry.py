@@ -1,7 +1,8 @@
 """The discrete mappings by name, and what follows from a mapping's Omega."""
 
+import inspect
 from types import ModuleType
-from typing import Callable, Dict, NamedTuple, Optional, Union
+from typing import Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 from torch import Tensor
 
@@ -32,26 +33,33 @@ def _mapping(name: str, module: ModuleType) -> Mapping:
 
 
 MAPPINGS: Dict[str, Mapping] = {
-    name: _mapping(name, module)
-    for name, module in (
-        ("softmax", _softmax),
-        ("sparsemax", _sparsemax),
-        ("pnormmax", _pnormmax),
-        ("fusedmax", _fusedmax),
-        ("oscarmax", _oscarmax),
-        ("oscarmax_prox", _oscarmax_prox),
-        ("entmax", _entmax),
-    )
+    "softmax": _mapping("softmax", _softmax),
+    "sparsemax": _mapping("sparsemax", _sparsemax),
+    "pnormmax": _mapping("pnormmax", _pnormmax),
+    "fusedmax": _mapping("fusedmax", _fusedmax),
+    "oscarmax": _mapping("oscarmax", _oscarmax),
+    "oscarmax_prox": _mapping("oscarmax_prox", _oscarmax_prox),
+    "entmax": _mapping("entmax", _entmax),
 }
 
 
-def _with_omega(mapping: Union[str, Callable[..., Tensor]]) -> Mapping:
-    known = {**MAPPINGS, **{entry.function: entry for entry in MAPPINGS.values()}}
-    entry = known.get(mapping)
-    if entry is None or entry.omega is None:
-        names = ", ".join(name for name, e in MAPPINGS.items() if e.omega is not None)
+def _with_omega(
+    mapping: Union[str, Callable[..., Tensor]], params: Dict[str, Parameter]
+) -> Tuple[Callable[..., Tensor], Callable[..., Tensor], Dict[str, Parameter]]:
+    """A mapping's `solve` and `omega`, and `params` with its defaults filled in."""
+    for name, entry in MAPPINGS.items():
+        if (mapping == name or mapping is entry.function) and entry.omega is not None:
+            break
+    else:
+        names = ", ".join(name for name, entry in MAPPINGS.items() if entry.omega is not None)
         raise ArgumentError("mapping", mapping, f"a mapping with a regulariser: {names}")
-    return entry
+    signature = inspect.signature(entry.function).parameters.values()
+    defaults = {p.name: p.default for p in signature if p.kind is p.KEYWORD_ONLY}
+    del defaults["padding_mask"]
+    for name in params:
+        if name not in defaults:
+            raise ArgumentError("parameter", name, f"one of {', '.join(defaults)}")
+    return entry.solve, entry.omega, {**defaults, **params}
 
 
 def regularized_max(
@@ -78,9 +86,8 @@ def regularized_max(
     Raises:
         ArgumentError: also for oscarmax_prox, which is the gradient of no such maximum.
     """
-    entry = _with_omega(mapping)
-    params = _complete(entry, params)
-    return regularized_max_of(entry.solve, entry.omega, scores, dim, padding_mask, **params)
+    solve, omega, params = _with_omega(mapping, params)
+    return regularized_max_of(solve, omega, scores, dim, padding_mask, **params)
 
 
 def fenchel_young_loss(
@@ -109,16 +116,5 @@ def fenchel_young_loss(
     Raises:
         ArgumentError: a ValueError that names the argument, its value and what is allowed.
     """
-    entry = _with_omega(mapping)
-    params = _complete(entry, params)
-    return fenchel_young(entry.solve, entry.omega, scores, target, dim, padding_mask, **params)
-
-
-def _complete(entry: Mapping, params: Dict[str, Parameter]) -> Dict[str, Parameter]:
-    """Fill in the mapping's defaults; refuse what it does not take."""
-    defaults = dict(entry.function.__kwdefaults__)
-    del defaults["padding_mask"]
-    for name in params:
-        if name not in defaults:
-            raise ArgumentError("parameter", name, f"one of {', '.join(defaults)}")
-    return {**defaults, **params}
+    solve, omega, params = _with_omega(mapping, params)
+    return fenchel_young(solve, omega, scores, target, dim, padding_mask, **params)
