@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest import mock
 
 import torch
-from fairseq import options
+from fairseq import checkpoint_utils, options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_cli import generate as fairseq_generate
 from fairseq_cli import interactive as fairseq_interactive
@@ -54,6 +54,8 @@ def train(data, out, *flags, base=TINY, bf16=False):
     # else the forks fill batches otherwise after a restart, for any model
     args.update_epoch_batch_itr = True
     args.bf16 = bf16  # the flag would ask for a TPU too
+    # fairseq keeps the best score on the function, for the life of a process
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)
     fairseq_train.main(convert_namespace_to_omegaconf(args))
     return Path(out)
 
