@@ -176,7 +176,8 @@ class RegAttnLSTMDecoder(FairseqIncrementalDecoder):
                 start = biases[layer] if layer else gates
                 hidden, cell = _step(torch.addmm(start, both, recurrent[layer]), state.cells[layer])
                 state.hiddens[layer], state.cells[layer] = hidden, cell
-                below = self.dropout_module(hidden)
+                if layer + 1 < len(self.layers):
+                    below = self.dropout_module(hidden)
             context, attended = self.attention(hidden, memory)
             combined = torch.tanh(self.output_projection(torch.cat([context, hidden], 1)))
             state.feed = self.dropout_out_module(combined)

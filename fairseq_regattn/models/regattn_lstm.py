@@ -103,16 +103,11 @@ class RegAttnLSTMModel(FairseqEncoderDecoderModel):
 
 def _complete(cfg: Any) -> DictConfig:
     """A typed copy in which nothing is missing; unknown keys and wrong types are refused."""
-    given = OmegaConf.to_container(cfg) if OmegaConf.is_config(cfg) else vars(cfg)
-    known = RegAttnLSTMConfig.__dataclass_fields__
     if OmegaConf.is_config(cfg):
-        unknown = sorted(set(given) - set(known))
-        if unknown:
-            raise UsageError(
-                f"unknown model option {', '.join(unknown)}; known: {', '.join(sorted(known))}"
-            )
-    else:
-        given = {name: value for name, value in given.items() if name in known}
+        given = OmegaConf.to_container(cfg)
+    else:  # all of a command's flags
+        known = RegAttnLSTMConfig.__dataclass_fields__
+        given = {name: value for name, value in vars(cfg).items() if name in known}
     full = OmegaConf.merge(OmegaConf.structured(RegAttnLSTMConfig), given)
     defaults: Dict[str, Any] = {
         "encoder_hidden_size": full.encoder_embed_dim,
