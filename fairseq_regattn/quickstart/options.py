@@ -26,7 +26,10 @@ MAPPINGS: dict[str, dict[str, float]] = {
 }
 """Mappings with the parameters of their own, apart from gamma, and their default values."""
 
-SCORES = ("general", "dot", "mlp")
+SCORES = ("mlp", "general", "dot")
+DEFAULT_SCORE = "mlp"
+"""Not the model's default: an update of Adam can change general scores by whole units, and a
+sparse mapping that has put all weight on one word early gets no gradient to leave it."""
 
 RANGES = {
     "gamma": ("a number > 0", lambda value: value > 0),
@@ -43,7 +46,7 @@ class Attention:
     """One way to attend: the mapping, how scores are made, and the mapping's parameters."""
 
     mapping: str
-    score: str = "general"
+    score: str = DEFAULT_SCORE
     gamma: float = 1.0
     parameters: tuple[tuple[str, float], ...] = ()
 
@@ -52,14 +55,14 @@ class Attention:
         """For folders: everything that is not a default of every mapping, spelled out."""
         parts = [self.mapping]
         parts += [f"{name}{value:g}" for name, value in self._told()]
-        return "-".join(parts if self.score == "general" else [*parts, self.score])
+        return "-".join(parts if self.score == DEFAULT_SCORE else [*parts, self.score])
 
     @property
     def title(self) -> str:
         """For people."""
         parts = [self.mapping]
         parts += [f"{name} {value:g}" for name, value in self._told()]
-        return ", ".join(parts if self.score == "general" else [*parts, f"{self.score} score"])
+        return ", ".join(parts if self.score == DEFAULT_SCORE else [*parts, f"{self.score} score"])
 
     @property
     def overrides(self) -> list[str]:
@@ -111,9 +114,9 @@ def parse(arguments: list[str]) -> Options:
     )
     parser.add_argument(
         "--attention-score",
-        default="general",
+        default=DEFAULT_SCORE,
         choices=SCORES,
-        help="how scores come from decoder and encoder states, for both models (default: general)",
+        help="how scores come from decoder and encoder states, for both models (default: mlp)",
     )
     for name, (allowed, _) in RANGES.items():
         takers = {m: own[name] for m, own in MAPPINGS.items() if name in own}

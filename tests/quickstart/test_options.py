@@ -34,15 +34,15 @@ def test_another_mapping_is_shown_beside_softmax():
     assert oscarmax.title == "oscarmax, lambda 0.02, gamma 0.5"
     assert oscarmax.overrides == [
         "model.attention=oscarmax",
-        "model.attention_score=general",
+        "model.attention_score=mlp",
         "model.attention_gamma=0.5",
         "model.attention_lambda=0.02",
     ]
 
 
 def test_the_score_is_the_same_for_both():
-    softmax, entmax = parse(["--attention=entmax", "--attention-score", "mlp"]).attentions
-    assert (softmax.name, entmax.name) == ("softmax-mlp", "entmax-alpha1.5-mlp")
+    softmax, entmax = parse(["--attention=entmax", "--attention-score", "general"]).attentions
+    assert (softmax.name, entmax.name) == ("softmax-general", "entmax-alpha1.5-general")
 
 
 def test_softmax_alone_and_settings():
