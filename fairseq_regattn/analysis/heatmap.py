@@ -11,7 +11,7 @@ from fairseq_regattn.analysis.alignments import EOS, Hypothesis, display
 
 INK, GRID, PAPER = "#1f2733", "#d9dee5", "#ffffff"
 LOW, HIGH = "#cfe3f5", "#08306b"
-"""Even the smallest weight is clearly tinted, so that only exact zeros are white."""
+"""Even the smallest weight is clearly tinted, so that only zeros are white."""
 
 CELL = 0.26
 """Inches a token."""
@@ -53,7 +53,7 @@ def draw_alignments(
     for axis, (title, hypothesis) in zip(axes, hypotheses):
         image = _panel(axis, title, hypothesis, colours, scale)
     bar = figure.colorbar(image, ax=list(axes), shrink=0.8, aspect=24, pad=0.015)
-    bar.set_label("attention weight (empty cell: exactly 0)", color=INK, fontsize=8)
+    bar.set_label("attention weight (empty cell: 0 to six decimals)", color=INK, fontsize=8)
     bar.ax.tick_params(labelsize=8, colors=INK)
     bar.outline.set_edgecolor(GRID)
     if heading:
@@ -68,6 +68,7 @@ def _panel(axis, title: str, hypothesis: Hypothesis, colours, scale):
     weights = np.ma.masked_equal(hypothesis.weights, 0)
     image = axis.imshow(weights, cmap=colours, norm=scale, aspect="equal", interpolation="none")
     axis.set_title(title, color=INK, fontsize=11, fontweight="bold", pad=8)
+    axis.set_anchor("N")  # translations differ in length: panels begin at one height
     axis.xaxis.tick_top()
     for ticks, tokens, angle in (
         (axis.set_xticks, hypothesis.source, 90),

@@ -14,7 +14,7 @@ CHARACTER = 7.2
 """Pixels: the side of a cell, the width of a character of a label."""
 
 FAINT = 0.22
-"""Opacity of the smallest weight: an exact zero must stand out from it, on dark paper too."""
+"""Opacity of the smallest weight: a zero must stand out from it, on dark paper too."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def alignment_svg(name: str, hypothesis: Hypothesis) -> str:
 LEGEND = (
     '<p class="legend">A row is one step of the translation, a column one source piece '
     '(<code>·</code> opens a word). Scale, the same everywhere: <span class="empty"></span> '
-    "exactly 0 "
+    "0 to six decimals "
     + "".join(
         f'<span style="--o:{FAINT + (1 - FAINT) * weight:.3f}"></span> {weight:g} '
         for weight in (0.01, 0.25, 0.5, 1)
