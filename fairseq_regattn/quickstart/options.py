@@ -26,10 +26,12 @@ MAPPINGS: dict[str, dict[str, float]] = {
 }
 """Mappings with the parameters of their own, apart from gamma, and their default values."""
 
-SCORES = ("mlp", "general", "dot")
-DEFAULT_SCORE = "mlp"
-"""Not the model's default: an update of Adam can change general scores by whole units, and a
-sparse mapping that has put all weight on one word early gets no gradient to leave it."""
+SCORES = ("general", "mlp", "dot")
+DEFAULT_SCORE = "general"
+DEFAULT_GAMMA = 10.0
+"""For every mapping, and not the model's default of 1: Adam changes general scores by whole
+units at once, and weights that have come to rest on one word get no gradient to leave it. With
+1, fusedmax put all its weight on the end of the sentence (BLEU 3.6 instead of 18)."""
 
 RANGES = {
     "gamma": ("a number > 0", lambda value: value > 0),
@@ -47,7 +49,7 @@ class Attention:
 
     mapping: str
     score: str = DEFAULT_SCORE
-    gamma: float = 1.0
+    gamma: float = DEFAULT_GAMMA
     parameters: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -116,15 +118,16 @@ def parse(arguments: list[str]) -> Options:
         "--attention-score",
         default=DEFAULT_SCORE,
         choices=SCORES,
-        help="how scores come from decoder and encoder states, for both models (default: mlp)",
+        help="how scores come from decoder and encoder states, for both models (default: general)",
     )
     for name, (allowed, _) in RANGES.items():
         takers = {m: own[name] for m, own in MAPPINGS.items() if name in own}
         usual = ", ".join(f"{value:g} for {mapping}" for mapping, value in takers.items())
+        usual = usual or f"{DEFAULT_GAMMA:g}"
         parser.add_argument(
             f"--attention-{name}",
             metavar=name[0].upper(),
-            help=f"{allowed} (default: {usual or '1'})",
+            help=f"{allowed} (default: {usual})",
         )
     parser.add_argument(
         "--output",
@@ -153,7 +156,7 @@ def parse(arguments: list[str]) -> Options:
         if value is None or not holds(value):
             parser.error(f"--attention-{name} must be {allowed}, got {text!r}")
         values[name] = value
-    gamma = values.pop("gamma", 1.0)
+    gamma = values.pop("gamma", DEFAULT_GAMMA)
     own = MAPPINGS[given.attention]
     for name in values:
         if name not in own:
