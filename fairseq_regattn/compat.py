@@ -1,7 +1,8 @@
 """What fairseq, archived since torch 2.0, needs to work with the versions around it today.
 
 Everything that adapts fairseq is here and nowhere else. :func:`apply` runs right after
-fairseq is imported, any number of times, and touches only fairseq's own three loaders:
+fairseq is imported, any number of times, and touches only fairseq's own three loaders and
+its batching:
 
 * torch >= 2.6 reads files with ``weights_only=True`` unless told otherwise, and fairseq's
   checkpoints also hold an ``argparse.Namespace`` and numpy arrays (the BLEU counts of
@@ -9,12 +10,16 @@ fairseq is imported, any number of times, and touches only fairseq's own three l
   the process, and every other ``torch.load``, stay as they are. On older torch the list is
   not needed and not applied.
 * an unreadable or refused file is answered with one line that names it, on any torch.
+* upstream's last main, and so the forks, silently leave out a last batch whose size is not a
+  multiple of ``--required-batch-size-multiple`` (8), in translation too. It is counted and
+  warned of; what fairseq does stays as it is.
 """
 
 import argparse
 import collections
 import contextlib
 import functools
+import logging
 import pickle
 import re
 import typing
@@ -26,6 +31,8 @@ import torch
 from fairseq_regattn.errors import UsageError
 
 TRUST_VARIABLE = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"  # torch's own; its documentation has more
+logger = logging.getLogger(__name__)
+
 _MARK = "_fairseq_regattn_guarded"
 
 # What torch.load raises on a file that is not, or not entirely, what torch.save wrote.
@@ -42,6 +49,7 @@ _UNREADABLE = (
 def apply() -> None:
     """Guard fairseq's loaders of checkpoints; does nothing the second time."""
     from fairseq import checkpoint_utils
+    from fairseq.data import data_utils
     from fairseq.distributed import utils as distributed_utils
 
     # Callers inside fairseq look these up on their modules, so replacing them there is enough.
@@ -49,6 +57,7 @@ def apply() -> None:
         _guard(checkpoint_utils, name, _explain_file)
     # Sends what rank 0 read to the other ranks, again as a pickle.
     _guard(distributed_utils, "_broadcast_object_slow", _explain_broadcast)
+    _count_dropped(data_utils)
 
 
 def fairseq_globals() -> ContextManager[Any]:
@@ -117,6 +126,29 @@ def _guard(module: Any, name: str, explain: Callable[..., str]) -> None:
 
     setattr(guarded, _MARK, True)
     setattr(module, name, guarded)
+
+
+def _count_dropped(data_utils: Any) -> None:
+    batch_by_size = data_utils.batch_by_size
+    if getattr(batch_by_size, _MARK, False):
+        return
+
+    @functools.wraps(batch_by_size)
+    def counted(indices, *args, **kwargs):
+        indices = np.fromiter(indices, dtype=np.int64, count=-1)
+        batches = batch_by_size(indices, *args, **kwargs)
+        dropped = len(indices) - sum(len(batch) for batch in batches)
+        if dropped:
+            logger.warning(
+                "fairseq leaves out %d of %d sentences, a last batch of a size it does not like; "
+                "add --required-batch-size-multiple 1 to keep them",
+                dropped,
+                len(indices),
+            )
+        return batches
+
+    setattr(counted, _MARK, True)
+    data_utils.batch_by_size = counted
 
 
 def _explain_file(error: Exception, *args: Any, **kwargs: Any) -> str:

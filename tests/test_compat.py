@@ -251,3 +251,20 @@ def test_command_answers_in_one_line(toy_data, tmp_path, run_python, package_dir
     result = run_python(script, toy_data, *options, expected=1)
     assert result.stderr.splitlines()[-1].startswith("fairseq-generate: error: foreign.pt")
     assert "Traceback" not in result.stderr
+
+
+def test_left_out_sentences_are_counted(caplog):
+    from fairseq.data import data_utils
+
+    def batches(count, multiple):
+        caplog.clear()
+        compat.apply()
+        made = data_utils.batch_by_size(
+            range(count), lambda _: 1, max_sentences=8, required_batch_size_multiple=multiple
+        )
+        return sum(map(len, made))
+
+    kept = batches(20, 8)
+    assert (f"leaves out {20 - kept} of 20 sentences" in caplog.text) == (kept < 20)
+    assert batches(20, 1) == 20
+    assert not caplog.text
