@@ -73,8 +73,8 @@ class Attention(nn.Module):
             if trained != _text(self.signature) and not self.allow_swap:
                 raise UsageError(
                     f"the checkpoint was trained with attention {trained}, not {self.mapping};"
-                    " to exchange the mapping on purpose, add --attention-swap"
-                    " (attention_swap in overrides)"
+                    " to exchange the mapping on purpose, add --attention-swap when training,"
+                    " 'attention_swap': True to --model-overrides otherwise"
                 )
             state_dict = {**state_dict, key: self.signature}  # it is this model's from now on
         super()._load_from_state_dict(state_dict, prefix, *rest)

@@ -1,7 +1,9 @@
 """From attention scores to probabilities, with any of several regularisers.
 
 Every function is ``name(scores, dim=-1, *, padding_mask=None, gamma=1.0, ...)``; every one
-has a module twin and, where it has a regulariser, a Fenchel-Young loss.
+has a module twin and, where it has a regulariser, a Fenchel-Young loss. "Paper A" in the
+docstrings is V. Niculae and M. Blondel, A Regularized Framework for Sparse and Structured Neural
+Attention, NIPS 2017, arXiv 1705.07704 v3.
 """
 
 from fairseq_regattn.mappings._entmax import Entmax, entmax, entmax_loss

@@ -33,5 +33,7 @@ class MappingModule(nn.Module):
         shown = []
         for name in ("dim", *self.names):
             value = getattr(self, name)
-            shown.append(f"{name}={tuple(value.shape) if isinstance(value, Tensor) else value}")
+            if isinstance(value, Tensor):
+                value = f"{value.item():g}" if value.dim() == 0 else tuple(value.shape)
+            shown.append(f"{name}={value}")
         return ", ".join(shown)
