@@ -9,7 +9,7 @@ from fairseq_regattn.attention.registry import BoundMapping
 from fairseq_regattn.attention.scores import SCORES
 from fairseq_regattn.errors import UsageError
 
-_SIGNATURE_SIZE = 256
+_VERSION_SIZE = 256
 
 
 class Memory(NamedTuple):
@@ -23,9 +23,10 @@ class Memory(NamedTuple):
 class Attention(nn.Module):
     """Attend to a memory with any registered mapping.
 
-    The mapping's name and parameters travel with the weights, in the buffer `signature`
-    (text as integers, which survive fp16 and checkpoint averaging), so that a checkpoint is
-    not silently used with a mapping it was not trained with.
+    The mapping's name and parameters travel with the weights, in the buffer `mapping_version`
+    (text as integers, which survive fp16 and checkpoint averaging; fairseq's EMA leaves alone
+    what is called a version), so that a checkpoint is not silently used with a mapping it was
+    not trained with.
 
     Args:
         query_dim, value_dim: sizes of decoder and encoder states.
@@ -51,9 +52,9 @@ class Attention(nn.Module):
         self.score = SCORES[score](query_dim, value_dim)
         self.mapping = mapping
         self.allow_swap = allow_swap
-        text = str(mapping).encode()[:_SIGNATURE_SIZE]
-        padded = list(text.ljust(_SIGNATURE_SIZE, b"\0"))
-        self.register_buffer("signature", torch.tensor(padded, dtype=torch.long))
+        text = str(mapping).encode()[:_VERSION_SIZE]
+        padded = list(text.ljust(_VERSION_SIZE, b"\0"))
+        self.register_buffer("mapping_version", torch.tensor(padded, dtype=torch.long))
 
     def remember(self, values: Tensor, padding_mask: Tensor) -> Memory:
         """Prepare encoder states ``bsz x src_len x value_dim``, once a batch."""
@@ -67,18 +68,19 @@ class Attention(nn.Module):
         return context, weights
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        key = prefix + "signature"
+        key = prefix + "mapping_version"
         if key in state_dict:
             trained = _text(state_dict[key])
-            if trained != _text(self.signature) and not self.allow_swap:
+            if trained != _text(self.mapping_version) and not self.allow_swap:
                 raise UsageError(
                     f"the checkpoint was trained with attention {trained}, not {self.mapping};"
                     " to exchange the mapping on purpose, add --attention-swap when training,"
                     " 'attention_swap': True to --model-overrides otherwise"
                 )
-            state_dict = {**state_dict, key: self.signature}  # it is this model's from now on
+            state_dict = {**state_dict, key: self.mapping_version}  # it is this model's from now on
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-def _text(signature: Tensor) -> str:
-    return bytes(signature.tolist()).rstrip(b"\0").decode(errors="replace")
+def _text(version: Tensor) -> str:
+    text = bytes(version.tolist()).rstrip(b"\0").decode(errors="replace")
+    return text if text.isprintable() and text.endswith(")") else "mappings that differ, averaged"

@@ -15,9 +15,9 @@ Omega = Callable[[Tensor], Tensor]
 
 def _value_and_gradient(omega: Omega, weights: Tensor, create_graph: bool = False):
     """Omega of each row and its gradient."""
-    with torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad():
         if not weights.requires_grad:
-            weights = weights.detach().requires_grad_()
+            weights = weights.detach().clone().requires_grad_()
         value = omega(weights)
         if value.shape != weights.shape[:-1]:
             raise ArgumentError(

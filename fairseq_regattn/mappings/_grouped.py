@@ -49,26 +49,29 @@ def load(scores, mask, gamma, shift, values, where):
 
 @jit
 def threshold(values, n):
-    """tau with ``sum(max(values - tau, 0)) == 1`` over the first n values.
+    """tau with ``sum(max(values - tau, 0)) == 1``; the first n values lose their maximum first.
 
-    Newton's method from below on a convex piecewise linear function: the active set only
-    shrinks, so it ends after finitely many passes (Michelot 1986), few in practice. A set
-    that grows back can only be rounding, and ends it too.
+    Values far from zero would have no digits left for weights. Newton's method from below on a
+    convex piecewise linear function: the active set only shrinks, so it ends after finitely many
+    passes (Michelot 1986), few in practice. A set that grows back can only be rounding, and
+    ends it too.
     """
     top = values[0]
     for i in range(1, n):
         top = max(top, values[i])
-    tau = -1.0  # relative to the top, which keeps large scores exact
+    for i in range(n):
+        values[i] -= top
+    tau = -1.0
     active = n + 1
     while True:
         count = 0
         total = 0.0
         for i in range(n):
-            if values[i] - top > tau:
+            if values[i] > tau:
                 count += 1
-                total += values[i] - top
+                total += values[i]
         if count >= active:
-            return tau + top
+            return tau
         active = count
         tau = (total - 1.0) / count
 
@@ -179,7 +182,7 @@ class Grouped(torch.autograd.Function):
         ctx.centre = centre
         ctx.gamma = None if isinstance(gamma, Tensor) else gamma
         ctx.save_for_backward(
-            scores,
+            scores if ctx.needs_input_grad[1] else None,
             gamma if isinstance(gamma, Tensor) else None,
             torch.from_numpy(labels).to(scores.device),
             torch.from_numpy(slopes).to(scores),

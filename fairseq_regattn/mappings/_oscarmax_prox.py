@@ -32,7 +32,7 @@ def _oscar_prox_rows(scores, mask, gamma, lam, weights, labels, slopes):
         if ok and n:
             for i in range(n):
                 sizes[i] = abs(values[i])
-            step = lam[row % lam.size]
+            step = min(lam[row % lam.size], 1e100)  # its multiples must stay finite
             ordered_prox(sizes, n, step, order, starts, means, groups, ranks)
         for i in range(n):
             j = where[i]

@@ -8,6 +8,7 @@ import math
 import numbers
 from typing import Any, Callable, Dict, Optional, Tuple, Union
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,7 +29,9 @@ def check_parameter(name: str, value: Any) -> None:
     """Raise :class:`ArgumentError` unless `value` is a number or tensor in its range."""
     allowed, within = _RANGES[name]
     if isinstance(value, Tensor):
-        if not value.is_floating_point() or not bool(within(value.detach()).all()):
+        if not value.is_floating_point():
+            raise ArgumentError(name, value.dtype, "a number or a floating point tensor")
+        if not bool(within(value.detach()).all()):
             raise ArgumentError(name, value.detach(), f"{allowed}, everywhere")
     elif isinstance(value, bool) or not isinstance(value, numbers.Real) or not within(value):
         raise ArgumentError(name, value, f"{allowed} (or a tensor of them)")
@@ -94,7 +97,7 @@ class Rows:
     def _parameter(self, name: str, value: Parameter, scores: Tensor) -> Parameter:
         check_parameter(name, value)
         if not isinstance(value, Tensor):
-            return float(value)
+            return self._number(name, value, scores.dtype)
         row = list(scores.shape)
         row[self.dim] = 1
         try:
@@ -103,7 +106,24 @@ class Rows:
             raise ArgumentError(
                 name, tuple(value.shape), f"broadcastable to {tuple(row)}, one value a row"
             ) from None
+        self._check_rounded(name, value, wide, scores.dtype)
         return wide.movedim(self.dim, -1).reshape(-1, 1)
+
+    def _number(self, name: str, value: Any, dtype: torch.dtype) -> float:
+        try:
+            number = float(value)
+        except OverflowError:
+            raise ArgumentError(name, value, _RANGES[name][0]) from None
+        if dtype == torch.float32:
+            self._check_rounded(name, value, np.float32(number), dtype)
+        return number
+
+    def _check_rounded(self, name: str, value: Any, rounded: Any, dtype: torch.dtype) -> None:
+        """Gradients are computed in the precision of the scores: the range must hold there."""
+        allowed, within = _RANGES[name]
+        holds = within(rounded)
+        if not bool(holds.all() if isinstance(holds, Tensor) else holds):
+            raise ArgumentError(name, value, f"{allowed} when rounded to {dtype}")
 
     def restore(self, weights: Tensor) -> Tensor:
         """``rows x length`` back to the shape and dtype of the scores."""

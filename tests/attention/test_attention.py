@@ -41,8 +41,8 @@ def test_context_is_the_weighted_sum(name, score):
         torch.testing.assert_close(context[b], alone @ values[b, keep])
 
 
-def test_signature_is_the_mapping():
-    text = bytes(attention("entmax", alpha=1.25).signature.tolist()).rstrip(b"\0").decode()
+def test_version_is_the_mapping():
+    text = bytes(attention("entmax", alpha=1.25).mapping_version.tolist()).rstrip(b"\0").decode()
     assert text == "entmax(gamma=1.0, alpha=1.25)"
 
 
@@ -57,13 +57,13 @@ def test_the_same_mapping_loads():
 
 
 @pytest.mark.parametrize("precision", [torch.float16, torch.bfloat16])
-def test_signature_survives_lower_precision(precision):
+def test_version_survives_lower_precision(precision):
     module = attention().to(precision)
-    assert torch.equal(module.signature, attention().signature)
+    assert torch.equal(module.mapping_version, attention().mapping_version)
     attention().load_state_dict(module.state_dict())
 
 
-def test_signature_survives_averaging():
+def test_version_survives_averaging():
     """As fairseq's scripts/average_checkpoints.py does it."""
     states = [attention(lam=0.3).state_dict() for _ in range(3)]
     averaged = {}
@@ -106,14 +106,14 @@ def test_allow_swap():
     module = attention("fusedmax", allow_swap=True)
     module.load_state_dict(state)
     assert module.mapping.name == "fusedmax"
-    assert torch.equal(module.signature, attention("fusedmax").signature)
+    assert torch.equal(module.mapping_version, attention("fusedmax").mapping_version)
     assert all(torch.equal(state[name], kept[name]) for name in kept)
 
 
-def test_a_checkpoint_without_signature_is_noticed():
+def test_a_checkpoint_without_version_is_noticed():
     state = attention().state_dict()
-    del state["signature"]
-    with pytest.raises(RuntimeError, match="signature"):
+    del state["mapping_version"]
+    with pytest.raises(RuntimeError, match="mapping_version"):
         attention().load_state_dict(state)
 
 
@@ -121,3 +121,11 @@ def test_a_long_name_fits(registry):
     registry["x" * 300] = registry["softmax"]
     module = attention("x" * 300)
     module.load_state_dict(module.state_dict())
+
+
+def test_an_average_of_different_mappings_is_refused():
+    state = attention("fusedmax").state_dict()
+    other = attention("sparsemax").state_dict()
+    mixed = {name: (value + other[name]) // 2 for name, value in state.items()}
+    with pytest.raises(UsageError, match="with attention mappings that differ, averaged"):
+        attention("fusedmax").load_state_dict(mixed)

@@ -59,7 +59,7 @@ def test_the_base_model(train, write):
     folder = write(_name="regattn_lstm", attention="fusedmax", attention_lambda=0.3, **SIZES)
     saved = train(folder)
     assert saved["cfg"]["model"]["attention_lambda"] == 0.3
-    signature = bytes(saved["model"]["decoder.attention.signature"].tolist())
+    signature = bytes(saved["model"]["decoder.attention.mapping_version"].tolist())
     assert signature.startswith(b"fusedmax(gamma=1.0, lam=0.3)\0")
 
 

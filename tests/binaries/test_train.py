@@ -36,9 +36,9 @@ def test_preprocess_makes_both_sides(data):
 
 
 @pytest.mark.parametrize("name", sorted(ATTENTIONS))
-def test_signature_and_config_are_saved(trained, name):
+def test_version_and_config_are_saved(trained, name):
     saved = commands.state(trained(name))
-    signature = bytes(saved["model"]["decoder.attention.signature"].tolist()).rstrip(b"\0")
+    signature = bytes(saved["model"]["decoder.attention.mapping_version"].tolist()).rstrip(b"\0")
     assert signature.decode().startswith(f"{name}(gamma=1.0")
     assert saved["cfg"]["model"]["attention"] == name
 
@@ -135,3 +135,11 @@ def test_architecture_keeps_its_values_in_the_checkpoint(data, tmp_path):
     assert model["decoder_dropout_in"] == 0
     output, _ = commands.generate(data, out / "checkpoint_last.pt", tmp_path / "generated")
     assert len(commands.lines(output, "H")) == 64
+
+
+def test_moving_average_of_parameters(data, tmp_path):
+    """fairseq decays every buffer that it does not know for a version."""
+    commands.train(data, tmp_path, "--attention", "fusedmax", "--store-ema", "--max-update", "2")
+    saved = commands.state(tmp_path / "checkpoint_last.pt")
+    ema = saved["extra_state"]["ema"]
+    assert "decoder.attention.score.key_projection.weight" in ema

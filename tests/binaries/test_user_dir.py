@@ -30,7 +30,7 @@ def test_train_and_generate_with_mine(data, tmp_path):
     status, _, err = processes.finish(process)
     assert status == 0, err
     checkpoint = tmp_path / "checkpoint_last.pt"
-    signature = commands.state(checkpoint)["model"]["decoder.attention.signature"]
+    signature = commands.state(checkpoint)["model"]["decoder.attention.mapping_version"]
     assert bytes(signature.tolist()).startswith(b"mine(gamma=1.0)\0")
     asked = ["--cpu", "--beam=2", "--max-len-b=9", "--print-alignment=hard"]
     process = processes.start("fairseq-generate", data, f"--path={checkpoint}", *asked, **installed)
