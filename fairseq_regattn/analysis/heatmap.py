@@ -52,7 +52,14 @@ def draw_alignments(
     axes = figure.subplots(1, len(hypotheses), squeeze=False)[0]
     for axis, (title, hypothesis) in zip(axes, hypotheses):
         image = _panel(axis, title, hypothesis, colours, scale)
-    bar = figure.colorbar(image, ax=list(axes), shrink=0.8, aspect=24, pad=0.015)
+    bar = figure.colorbar(
+        image,
+        ax=list(axes),
+        shrink=0.8,
+        aspect=24,
+        pad=0.015,
+        panchor=False,  # keeps the anchors
+    )
     bar.set_label("attention weight (empty cell: 0 to six decimals)", color=INK, fontsize=8)
     bar.ax.tick_params(labelsize=8, colors=INK)
     bar.outline.set_edgecolor(GRID)

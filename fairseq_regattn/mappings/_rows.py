@@ -115,7 +115,8 @@ class Rows:
         except OverflowError:
             raise ArgumentError(name, value, _RANGES[name][0]) from None
         if dtype == torch.float32:
-            self._check_rounded(name, value, np.float32(number), dtype)
+            with np.errstate(over="ignore"):
+                self._check_rounded(name, value, np.float32(number), dtype)
         return number
 
     def _check_rounded(self, name: str, value: Any, rounded: Any, dtype: torch.dtype) -> None:
