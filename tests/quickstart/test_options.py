@@ -22,7 +22,7 @@ def test_softmax_and_fusedmax_unless_told_otherwise(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     chosen = parse([])
     names = [attention.name for attention in chosen.attentions]
-    assert names == ["softmax-gamma10", "fusedmax-lambda0.1-gamma10"]
+    assert names == ["softmax", "fusedmax-lambda0.1"]
     assert chosen.output == tmp_path / "quickstart-out"
     assert chosen.overrides == ()
 
@@ -35,15 +35,15 @@ def test_another_mapping_is_shown_beside_softmax():
     assert oscarmax.title == "oscarmax, lambda 0.02, gamma 0.5"
     assert oscarmax.overrides == [
         "model.attention=oscarmax",
-        "model.attention_score=general",
+        "model.attention_score=mlp",
         "model.attention_gamma=0.5",
         "model.attention_lambda=0.02",
     ]
 
 
 def test_the_score_is_the_same_for_both():
-    softmax, entmax = parse(["--attention=entmax", "--attention-score", "mlp"]).attentions
-    assert (softmax.name, entmax.name) == ("softmax-gamma10-mlp", "entmax-alpha1.5-gamma10-mlp")
+    softmax, entmax = parse(["--attention=entmax", "--attention-score", "general"]).attentions
+    assert (softmax.name, entmax.name) == ("softmax-general", "entmax-alpha1.5-general")
 
 
 def test_softmax_alone_and_settings():
