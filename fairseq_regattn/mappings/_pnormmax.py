@@ -145,7 +145,7 @@ def pnormmax(
         ArgumentError: a ValueError that names the argument, its value and what is allowed.
 
     Paper A (section 3.1) solves this by FISTA; here the threshold is the root of one
-    increasing function, found to the last digit: O(length) a row and iteration, some ten
+    monotone function, found to the last digit: O(length) a row and iteration, some ten
     iterations. Differentiable in scores, gamma and p, twice; the backward is O(length),
     Proposition 1 with the rank-one Hessian inverted in closed form.
     """

@@ -106,7 +106,8 @@ class Rows:
             raise ArgumentError(
                 name, tuple(value.shape), f"broadcastable to {tuple(row)}, one value a row"
             ) from None
-        self._check_rounded(name, value, wide, scores.dtype)
+        if value.dtype != scores.dtype:
+            self._check_rounded(name, value, wide, scores.dtype)
         return wide.movedim(self.dim, -1).reshape(-1, 1)
 
     def _number(self, name: str, value: Any, dtype: torch.dtype) -> float:
