@@ -3,15 +3,15 @@
 import math
 from typing import Optional
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_regattn.mappings._grouped import load, threshold
 from fairseq_regattn.mappings._jit import jit
+from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
 from fairseq_regattn.mappings._rows import Parameter, by_rows
-from fairseq_regattn.mappings._smooth import Smooth, scatter
+from fairseq_regattn.mappings._simplex import refuse, select, threshold
+from fairseq_regattn.mappings._smooth import scatter, smooth, smooth_omega
 from fairseq_regattn.mappings._value import fenchel_young
 
 
@@ -46,14 +46,14 @@ def _threshold_quadratic(values, n):
     for i in range(n):
         if values[i] > tau:
             spread += (values[i] - mean) ** 2
-    return mean - np.sqrt(max(1.0 - spread, 0.0) / count)
+    return mean - math.sqrt(max(1.0 - spread, 0.0) / count)
 
 
 @jit
 def _power(value, level, rate):
     """``(1 + rate (value - level))_+ ^ (1 / rate)``, which tends to ``exp(value - level)``."""
     moved = rate * (value - level)
-    return np.exp(np.log1p(moved) / rate) if moved > -1.0 else 0.0
+    return math.exp(math.log1p(moved) / rate) if moved > -1.0 else 0.0
 
 
 @jit
@@ -63,7 +63,7 @@ def _level_any(values, n, rate):
     ``tau = rate level - 1`` in the usual notation; the level keeps its digits as rate -> 0.
     Newton's method inside a bracket that is halved whenever Newton leaves it or is slow.
     """
-    low, high = 0.0, -np.expm1(-rate * np.log(n)) / rate
+    low, high = 0.0, -math.expm1(-rate * math.log(n)) / rate
     level = low
     last = high - low
     for _ in range(200):
@@ -78,7 +78,7 @@ def _level_any(values, n, rate):
             low = level
         else:
             high = level
-        step = total / slope if slope > 0 else np.inf
+        step = total / slope if slope > 0 else math.inf
         if not (low <= level + step <= high) or abs(step) > 0.5 * last:
             step = 0.5 * (low + high) - level
         last = abs(step)
@@ -88,8 +88,38 @@ def _level_any(values, n, rate):
     return level
 
 
+@kernel(floats=1, ints=2)
+def entmax_row(scores, mask, gamma, alpha, floats, ints, out, labels, _slopes):
+    """Entmax of a row; no weight is over 1, so what scores 1 / (alpha - 1) less has none."""
+    n = scores.size
+    where, ranks = ints[:n], ints[n : 2 * n]
+    reach = 1.0 / (alpha - 1.0) if 1.0 < alpha < math.inf else math.nan
+    kept, _, ok = select(scores, mask, gamma, reach, floats, where, ranks)
+    if not ok:
+        refuse(scores, mask, out, 0, labels)
+        return
+    if kept and alpha == 2.0:
+        tau = threshold(floats, kept)
+        for i in range(kept):
+            floats[i] = max(floats[i] - tau, 0.0)
+    elif kept and alpha == 1.5:
+        for i in range(kept):
+            floats[i] *= 0.5
+        tau = _threshold_quadratic(floats, kept)
+        for i in range(kept):
+            floats[i] = max(floats[i] - tau, 0.0) ** 2
+    elif kept:
+        level = _level_any(floats, kept, alpha - 1.0)
+        for i in range(kept):
+            floats[i] = _power(floats[i], level, alpha - 1.0)
+    scatter(kept, floats, where, out)
+
+
+@smooth_omega
 class _Omega:
     """``Omega(y) = (sum_i y_i^alpha - 1) / (alpha (alpha - 1))``."""
+
+    kernel = entmax_row
 
     @staticmethod
     def inverse_hessian(
@@ -116,36 +146,10 @@ class _Omega:
             series = series * small + (k + 1) / math.factorial(k + 2)
         return logs.square() * torch.where(near, series, direct)
 
-    @staticmethod
-    @jit
-    def kernel(scores, mask, gamma, alphas, out):
-        rows, length = scores.shape
-        values = np.empty(length)
-        where = np.empty(length, np.int64)
-        for row in range(rows):
-            alpha = alphas[row % alphas.size]
-            n, ok = load(scores[row], mask[row], gamma[row % gamma.size], True, values, where)
-            if ok and n:
-                if alpha == 2.0:
-                    tau = threshold(values, n)
-                    for i in range(n):
-                        values[i] = max(values[i] - tau, 0.0)
-                elif alpha == 1.5:
-                    for i in range(n):
-                        values[i] *= 0.5
-                    tau = _threshold_quadratic(values, n)
-                    for i in range(n):
-                        values[i] = max(values[i] - tau, 0.0) ** 2
-                else:
-                    level = _level_any(values, n, alpha - 1.0)
-                    for i in range(n):
-                        values[i] = _power(values[i], level, alpha - 1.0)
-            scatter(n, ok, values, where, out[row])
-
 
 def solve(scores: Tensor, mask: Optional[Tensor], gamma: Parameter, alpha: Parameter) -> Tensor:
     """Entmax of a ``rows x length`` matrix."""
-    return Smooth.apply(scores, gamma, alpha, mask, _Omega)
+    return smooth(_Omega, scores, mask, gamma, alpha)
 
 
 def omega(weights: Tensor, mask: Optional[Tensor], alpha: Parameter) -> Tensor:

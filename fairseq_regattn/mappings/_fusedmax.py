@@ -1,21 +1,25 @@
 """Fusedmax: neighbours are drawn to equal weight, so whole segments are attended to."""
 
+import math
 from typing import Optional
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_regattn.mappings._grouped import Grouped, load, store
+from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped, store
 from fairseq_regattn.mappings._jit import jit
+from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
 from fairseq_regattn.mappings._rows import Parameter, by_rows
+from fairseq_regattn.mappings._simplex import refuse, select
 from fairseq_regattn.mappings._value import fenchel_young
 
 
 @jit
-def total_variation(values, n, lam, groups, slopes, knots, bounds):
-    """``argmin_y 1/2 ||y - values||^2 + lam sum |y[i+1] - y[i]|``, in place, O(n) always.
+def total_variation(values, start, stop, lam, left, right, group, groups, slopes, knots, bounds):
+    """``argmin_y 1/2 ||y - x||^2 + lam sum |y[i+1] - y[i]|``, O(n) always, in place.
+
+    x is ``values[start:stop]``, and n its length.
 
     Dynamic programming along the chain (Johnson 2013). Going right, the derivative of
     "best cost so far, given that this value is b" is an increasing piecewise linear
@@ -26,90 +30,126 @@ def total_variation(values, n, lam, groups, slopes, knots, bounds):
     add up along the chain.
 
     Args:
+        left, right: 1 where the chain goes on, to something lower that is not solved for; else 0.
+        group: number of the first segment, counted from there, right to left.
         groups: out, segment number of each position.
-        slopes: out, d(values)/d(lam) summed over each segment, unaveraged.
-        knots: scratch, 3 x 2n. bounds: scratch, 2 x n.
+        slopes: out, d(value)/d(lam) of each segment.
+        knots: scratch, 6n. bounds: scratch, 2n.
+
+    Returns:
+        The number of the next segment.
     """
-    head = n  # the queue is knots[:, head:tail]
+    n = stop - start
+    places, tilts, lifts = knots[: 2 * n], knots[2 * n : 4 * n], knots[4 * n : 6 * n]
+    lower, upper = bounds[:n], bounds[n : 2 * n]
+    head = n  # the queue is [head:tail]
     tail = n
-    below = 0.0  # derivative beyond the first and the last knot, before this term is added
-    above = 0.0
+    below = lam * left  # derivative beyond the outer knots, before this term is added
+    above = below
     for k in range(n):
-        target = 0.0 if k == n - 1 else lam
-        slope, intercept = 1.0, below - values[k]
-        while head < tail and slope * knots[0, head] + intercept <= -target:
-            slope += knots[1, head]
-            intercept += knots[2, head]
+        target = lam * right if k == n - 1 else lam
+        slope, intercept = 1.0, below - values[start + k]
+        while head < tail and slope * places[head] + intercept <= -target:
+            slope += tilts[head]
+            intercept += lifts[head]
             head += 1
-        bounds[0, k] = (-target - intercept) / slope
+        lower[k] = (-target - intercept) / slope
         if k == n - 1:
             break
         head -= 1
-        knots[0, head] = bounds[0, k]
-        knots[1, head] = slope
-        knots[2, head] = intercept + lam
+        places[head] = lower[k]
+        tilts[head] = slope
+        lifts[head] = intercept + lam
 
-        slope, intercept = 1.0, above - values[k]
+        slope, intercept = 1.0, above - values[start + k]
         # never past the knot just put in: only rounding, or lam = 0, could ask for it
-        while head + 1 < tail and slope * knots[0, tail - 1] + intercept >= lam:
+        while head + 1 < tail and slope * places[tail - 1] + intercept >= lam:
             tail -= 1
-            slope -= knots[1, tail]
-            intercept -= knots[2, tail]
-        bounds[1, k] = (lam - intercept) / slope
-        knots[0, tail] = bounds[1, k]
-        knots[1, tail] = -slope
-        knots[2, tail] = lam - intercept
+            slope -= tilts[tail]
+            intercept -= lifts[tail]
+        upper[k] = (lam - intercept) / slope
+        places[tail] = upper[k]
+        tilts[tail] = -slope
+        lifts[tail] = lam - intercept
         tail += 1
         below, above = -lam, lam
 
-    level = bounds[0, n - 1]
-    stop = n  # the segment being read ends before it
-    group = 0
-    slopes[n - 1] = 0.0
+    level = lower[n - 1]
+    end = stop  # the segment being read ends before it
+    steps = -right  # how often lam pulls the segment up, less how often down
     for k in range(n - 2, -2, -1):
         rises = 0  # whether the chain steps up (1) or down (-1) from k to k + 1
-        if k >= 0:
-            slopes[k] = 0.0
-            if level > bounds[1, k]:
-                level, rises = bounds[1, k], 1
-            elif level < bounds[0, k]:
-                level, rises = bounds[0, k], -1
-            slopes[k] += rises
-            slopes[k + 1] -= rises
-            if rises == 0:
-                continue
+        if k < 0:
+            rises = left
+        elif level > upper[k]:
+            level, rises = upper[k], 1
+        elif level < lower[k]:
+            level, rises = lower[k], -1
+        if k >= 0 and rises == 0:
+            continue
+        begin = start + k + 1
+        steps -= rises
         total = 0.0
-        for i in range(k + 1, stop):
-            total += values[i] + lam * slopes[i]
-        for i in range(k + 1, stop):
-            values[i] = total / (stop - k - 1)
+        for i in range(begin, end):
+            total += values[i]
+        mean = (total + lam * steps) / (end - begin)
+        for i in range(begin, end):
+            values[i] = mean
             groups[i] = group
+        slopes[group] = steps / (end - begin)
         group += 1
-        stop = k + 1
+        end = begin
+        steps = rises
+    return group
 
 
-@jit
-def _fusedmax_rows(scores, mask, gamma, lam, weights, labels, slopes):
-    rows, length = scores.shape
-    values = np.empty(length)
-    where = np.empty(length, np.int64)
-    groups = np.arange(length)
-    signs = np.zeros(length)
-    knots = np.empty((3, 2 * length))
-    bounds = np.empty((2, length))
-    for row in range(rows):
-        n, ok = load(scores[row], mask[row], gamma[row % gamma.size], True, values, where)
-        if ok and n:
-            # Beyond n times the spread everything has fused; more would only cost digits.
-            most = -n * values[:n].min()
-            step = min(lam[row % lam.size], most)
-            total_variation(values, n, step, groups, signs, knots, bounds)
-        store(n, ok, values, where, groups, signs, weights[row], labels[row], slopes[row])
+@kernel(floats=10, ints=3)
+def fusedmax_row(scores, mask, gamma, lam, floats, ints, out, labels, slopes):
+    """Fusedmax of a row.
+
+    No value moves by more than 2 lam, so the largest stays above -2 lam and the threshold
+    above -2 lam - 1. At levels over that, whatever scores 2 lam less is never worth including:
+    the chain falls apart there into islands that are solved one by one.
+    """
+    n = scores.size
+    values, slopes_of = floats[:n], floats[n : 2 * n]
+    knots, bounds = floats[2 * n : 8 * n], floats[8 * n : 10 * n]
+    where, ranks, groups = ints[:n], ints[n : 2 * n], ints[2 * n : 3 * n]
+    reach = 1.0 + 4.0 * lam if 0.0 <= lam < math.inf else math.nan
+    kept, present, ok = select(scores, mask, gamma, reach, values, where, ranks)
+    if not ok:
+        refuse(scores, mask, out, NAN_LABEL, labels)
+        return
+    step = lam
+    if kept == present:
+        # Beyond n times the spread everything has fused; more would only cost digits.
+        lowest = 0.0
+        for i in range(kept):
+            lowest = min(lowest, values[i])
+        step = min(lam, -kept * lowest)
+    group = 0
+    start = 0
+    for stop in range(1, kept + 1):
+        if stop < kept and ranks[stop] == ranks[stop - 1] + 1:
+            continue
+        left = 1 if ranks[start] > 0 else 0
+        right = 1 if ranks[stop - 1] < present - 1 else 0
+        if stop - start == 1:
+            values[start] -= step * (left + right)
+            groups[start] = group
+            slopes_of[group] = -(left + right)
+            group += 1
+        else:
+            group = total_variation(
+                values, start, stop, step, left, right, group, groups, slopes_of, knots, bounds
+            )
+        start = stop
+    store(kept, values, where, groups, slopes_of, out, labels, slopes)
 
 
 def solve(scores: Tensor, mask: Optional[Tensor], gamma: Parameter, lam: Parameter) -> Tensor:
     """Fusedmax of a ``rows x length`` matrix."""
-    return Grouped.apply(scores, gamma, lam, mask, _fusedmax_rows)
+    return grouped(fusedmax_row, scores, mask, gamma, lam)
 
 
 def omega(weights: Tensor, mask: Optional[Tensor], lam: Parameter) -> Tensor:

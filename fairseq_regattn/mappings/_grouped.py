@@ -7,127 +7,84 @@ Jacobian is fixed. The forward kernels therefore return those groups as `labels`
 flipped (oscarmax_prox), and NAN_LABEL in a row that holds NaN.
 """
 
-from typing import Any, Callable, Optional, Tuple
+import math
+from typing import Any, Optional, Tuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from fairseq_regattn.mappings._jit import jit
-from fairseq_regattn.mappings._rows import Parameter
+from fairseq_regattn.mappings._kernels import KERNELS, Kernel, kernel
+from fairseq_regattn.mappings._operators import column, operator
+from fairseq_regattn.mappings._rows import Parameter, plain
+from fairseq_regattn.mappings._simplex import threshold
 
-NAN_LABEL = np.iinfo(np.int32).min
-_LOWEST = -1e100  # far below any support, and safe to add up
+NAN_LABEL = -(2**31)
 
 
 @jit
-def load(scores, mask, gamma, shift, values, where):
-    """Gather a row's unmasked scores as ``score / gamma``, less their maximum if `shift`.
+def store(n, values, where, groups, slopes, out, labels, slopes_out):
+    """Project the first n values on the simplex; scatter weights, labels, slopes.
 
-    Returns how many there are, and whether all are numbers (NaN and +inf are not).
+    `groups` numbers the group of each value, `slopes` holds d(value)/d(lam) of each group.
     """
-    n = 0
-    top = -np.inf
-    for i in range(scores.size):
-        score = scores[i]
-        if (mask.size and mask[i]) or score == -np.inf:
-            continue
-        if not score < np.inf:
-            top = np.nan
-        elif score > top:
-            top = score
-        values[n] = score
-        where[n] = i
-        n += 1
-    ok = not np.isnan(top)
-    if not shift:
-        top = 0.0
-    for i in range(n):
-        values[i] = max((values[i] - top) / gamma, _LOWEST)
-    return n, ok
-
-
-@jit
-def threshold(values, n):
-    """tau with ``sum(max(values - tau, 0)) == 1``; the first n values lose their maximum first.
-
-    Values far from zero would have no digits left for weights. Newton's method from below on a
-    convex piecewise linear function: the active set only shrinks, so it ends after finitely many
-    passes (Michelot 1986), few in practice. A set that grows back can only be rounding, and
-    ends it too.
-    """
-    top = values[0]
-    for i in range(1, n):
-        top = max(top, values[i])
-    for i in range(n):
-        values[i] -= top
-    tau = -1.0
-    active = n + 1
-    while True:
-        count = 0
-        total = 0.0
-        for i in range(n):
-            if values[i] > tau:
-                count += 1
-                total += values[i]
-        if count >= active:
-            return tau
-        active = count
-        tau = (total - 1.0) / count
-
-
-@jit
-def store(n, ok, values, where, groups, slopes, weights_row, labels_row, slopes_row):
-    """Project the first n values on the simplex; scatter weights, labels, slopes."""
-    weights_row[:] = 0
-    labels_row[:] = 0
-    slopes_row[:] = 0
-    if not ok:
-        for i in range(n):
-            weights_row[where[i]] = np.nan
-            labels_row[where[i]] = NAN_LABEL
-        return
+    out[:] = 0
+    labels[:] = 0
+    if slopes_out.size >= out.size:
+        slopes_out[:] = 0
     tau = threshold(values, n) if n else 0.0
     for i in range(n):
         weight = values[i] - tau
         if weight > 0:
-            weights_row[where[i]] = weight
-            labels_row[where[i]] = groups[i] + 1
-        if slopes_row.size:
-            slopes_row[where[i]] = slopes[i]
+            j = where[i]
+            out[j] = weight
+            labels[j] = groups[i] + 1
+            if slopes_out.size >= out.size:
+                slopes_out[j] = slopes[groups[i]]
 
 
-@jit
-def _average_rows(vectors, labels, centre, out):
-    rows, length = vectors.shape
-    sums = np.empty(length + 1)
-    counts = np.empty(length + 1)
-    for row in range(rows):
-        sums[:] = 0
-        counts[:] = 0
-        total = 0.0
-        support = 0
-        bad = False
-        for i in range(length):
-            label = labels[row, i]
-            if label == NAN_LABEL:
-                bad = True
-            elif label != 0:
-                value = vectors[row, i] if label > 0 else -vectors[row, i]
-                sums[abs(label)] += value
-                counts[abs(label)] += 1
-                total += value
-                support += 1
-        mean = total / support if centre and support else 0.0
-        for i in range(length):
-            label = labels[row, i]
-            if label == 0:
-                out[row, i] = 0
-            elif bad:
-                out[row, i] = np.nan
-            else:
-                average = sums[abs(label)] / counts[abs(label)]
-                out[row, i] = (average if label > 0 else -average) - mean
+@kernel(floats=3, ints=1, side=torch.int32)
+def average_row(vectors, labels, _gamma, centre, floats, where, out, _labels, _slopes):
+    """Sign-aware group averages of a row, less their mean over the support if `centre`."""
+    n = vectors.size
+    sums = floats[: n + 1]
+    counts = floats[n + 1 : 2 * n + 2]
+    out[:] = 0
+    support = 0
+    for i in range(n):  # without a branch, which would be mispredicted
+        where[support] = i
+        support += labels[i] != 0
+    if support and labels[where[0]] == NAN_LABEL:  # then all of them are
+        for k in range(support):
+            out[where[k]] = math.nan
+        return
+    for k in range(support):
+        label = abs(labels[where[k]])
+        sums[label] = 0.0
+        counts[label] = 0.0
+    total = 0.0
+    for k in range(support):
+        i = where[k]
+        value = math.copysign(1.0, labels[i]) * vectors[i]
+        label = abs(labels[i])
+        sums[label] += value
+        counts[label] += 1.0
+        total += value
+    mean = total / support if centre and support else 0.0
+    for k in range(support):
+        i = where[k]
+        label = abs(labels[i])
+        out[i] = math.copysign(1.0, labels[i]) * (sums[label] / counts[label]) - mean
+
+
+def _like(vectors: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(vectors, memory_format=torch.contiguous_format)
+
+
+def _run_average(vectors: Tensor, labels: Tensor, centre: bool) -> Tensor:
+    out = _like(vectors)
+    average_row(vectors, labels, 1.0, float(centre), out)
+    return out
 
 
 class GroupAverage(torch.autograd.Function):
@@ -138,17 +95,56 @@ class GroupAverage(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, labels: Tensor, centre: bool) -> Tensor:
-        ctx.save_for_backward(labels)
-        ctx.centre = centre
-        source = host(vectors)
-        out = np.empty_like(source)
-        _average_rows(source, host(labels), centre, out)
-        return torch.from_numpy(out).to(vectors.device)
+        _setup_average(ctx, (vectors, labels, centre), None)
+        return _run_average(vectors, labels, centre)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, None, None]:
-        (labels,) = ctx.saved_tensors
-        return GroupAverage.apply(grad, labels, ctx.centre), None, None
+        return average(grad, ctx.saved_tensors[0], ctx.centre), None, None
+
+
+def _setup_average(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
+    _, labels, ctx.centre = inputs
+    ctx.save_for_backward(labels)
+
+
+_average_operator = operator(
+    "group_average",
+    "(Tensor vectors, Tensor labels, bool centre) -> Tensor",
+    _run_average,
+    _like,
+    _setup_average,
+    GroupAverage.backward,
+)
+
+
+def average(vectors: Tensor, labels: Tensor, centre: bool) -> Tensor:
+    """:class:`GroupAverage`, by the shortest way."""
+    if not plain(vectors):
+        return _average_operator(vectors, labels, centre)
+    if torch.is_grad_enabled():
+        return GroupAverage.apply(vectors, labels, centre)
+    return _run_average(vectors, labels, centre)
+
+
+def _allocate(scores: Tensor, *others: Any) -> Tuple[Tensor, Tensor, Tensor]:
+    """Weights, labels and, where they are wanted, slopes (else of length 0)."""
+    labels = torch.empty(scores.shape, dtype=torch.int32, device=scores.device)
+    return _like(scores), labels, _like(scores if others[-1] else scores[:, :0])
+
+
+def _run_grouped(
+    scores: Tensor,
+    mask: Optional[Tensor],
+    gamma: Tensor,
+    lam: Tensor,
+    kernel: str,
+    centre: bool,
+    slopes: bool,
+) -> Tuple[Tensor, Tensor, Tensor]:
+    out, labels, slopes_of = _allocate(scores, slopes)
+    KERNELS[kernel](scores, mask, gamma, lam, out, labels, slopes_of if slopes else None)
+    return out, labels, slopes_of
 
 
 class Grouped(torch.autograd.Function):
@@ -156,10 +152,10 @@ class Grouped(torch.autograd.Function):
 
     Args (of ``apply``):
         scores: ``rows x length``.
-        gamma, lam: floats or ``rows x 1`` tensors.
         mask: ``rows x length`` bool or None.
-        kernel: fills weights, labels (both ``rows x length``) and, unless it has no
-            columns, d(values)/d(lam) before averaging.
+        gamma, lam: floats or ``rows x 1`` tensors.
+        kernel: name of the row function; it fills weights, labels (both ``rows x length``)
+            and, where they are wanted, d(values)/d(lam).
         centre: whether the kernel ends in the simplex projection.
     """
 
@@ -167,36 +163,27 @@ class Grouped(torch.autograd.Function):
     def forward(
         ctx: Any,
         scores: Tensor,
+        mask: Optional[Tensor],
         gamma: Parameter,
         lam: Parameter,
-        mask: Optional[Tensor],
-        kernel: Callable[..., None],
-        centre: bool = True,
+        kernel: str,
+        centre: bool,
     ) -> Tensor:
-        source = host(scores)
-        rows, length = source.shape
-        weights = np.empty_like(source)
-        labels = np.empty((rows, length), np.int32)
-        slopes = np.empty((rows, length if ctx.needs_input_grad[2] else 0))
-        kernel(source, host_mask(mask, rows), per_row(gamma), per_row(lam), weights, labels, slopes)
-        ctx.centre = centre
-        ctx.gamma = None if isinstance(gamma, Tensor) else gamma
-        ctx.save_for_backward(
-            scores if ctx.needs_input_grad[1] else None,
-            gamma if isinstance(gamma, Tensor) else None,
-            torch.from_numpy(labels).to(scores.device),
-            torch.from_numpy(slopes).to(scores),
-        )
-        return torch.from_numpy(weights).to(scores.device)
+        out = _like(scores)
+        labels = torch.empty(scores.shape, dtype=torch.int32, device=scores.device)
+        slopes = _like(scores) if ctx.needs_input_grad[3] else None
+        KERNELS[kernel](scores, mask, gamma, lam, out, labels, slopes)
+        _setup_grouped(ctx, (scores, mask, gamma, lam, kernel, centre), (out, labels, slopes))
+        return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:
+    def backward(ctx: Any, grad: Tensor, *_others: Any) -> Tuple[Optional[Tensor], ...]:
         scores, gamma, labels, slopes = ctx.saved_tensors
         gamma = ctx.gamma if gamma is None else gamma
-        through = GroupAverage.apply(grad, labels, ctx.centre)
-        to_scores = through / gamma
+        through = average(grad, labels, ctx.centre)
+        to_scores = through if isinstance(gamma, float) and gamma == 1.0 else through / gamma
         to_gamma = to_lam = None
-        if ctx.needs_input_grad[1]:
+        if ctx.needs_input_grad[2]:
             # `through` sums to zero over the support, so any shift of the scores will do;
             # the largest supported score keeps digits.
             off = labels == 0
@@ -205,23 +192,49 @@ class Grouped(torch.autograd.Function):
                 scores = scores - top
             shifted = scores.masked_fill(off, 0)
             to_gamma = -(to_scores * shifted).sum(1, keepdim=True) / gamma
-        if ctx.needs_input_grad[2]:
+        if ctx.needs_input_grad[3]:
             to_lam = (through * slopes).sum(1, keepdim=True)
-        return to_scores, to_gamma, to_lam, None, None, None
+        return to_scores, None, to_gamma, to_lam, None, None
 
 
-def host(tensor: Tensor) -> np.ndarray:
-    """The tensor as a contiguous numpy array."""
-    return tensor.detach().cpu().contiguous().numpy()
+def _setup_grouped(ctx: Any, inputs: Tuple[Any, ...], output: Tuple[Tensor, ...]) -> None:
+    scores, _, gamma, _, _, ctx.centre, *_ = inputs
+    _, labels, slopes = output
+    ctx.gamma = None if isinstance(gamma, Tensor) else gamma
+    ctx.save_for_backward(
+        scores if ctx.needs_input_grad[2] else None,
+        gamma if isinstance(gamma, Tensor) else None,
+        labels,
+        slopes if ctx.needs_input_grad[3] else None,
+    )
 
 
-def host_mask(mask: Optional[Tensor], rows: int) -> np.ndarray:
-    """The mask for a kernel; no columns where there is none."""
-    return np.empty((rows, 0), np.bool_) if mask is None else host(mask)
+def _backward(ctx: Any, *grads: Tensor) -> Tuple[Optional[Tensor], ...]:
+    return (*Grouped.backward(ctx, *grads), None)  # for `slopes`
 
 
-def per_row(value: Parameter) -> np.ndarray:
-    """A parameter for a kernel: float64, one entry for all rows or one for each."""
-    if isinstance(value, Tensor):
-        return host(value).astype(np.float64).ravel()
-    return np.array([value])
+_grouped_operator = operator(
+    "grouped",
+    "(Tensor scores, Tensor? mask, Tensor gamma, Tensor lam, str kernel, bool centre, bool slopes)"
+    " -> (Tensor, Tensor, Tensor)",
+    _run_grouped,
+    _allocate,
+    _setup_grouped,
+    _backward,
+)
+
+
+def grouped(
+    kernel: Kernel,
+    scores: Tensor,
+    mask: Optional[Tensor],
+    gamma: Parameter,
+    lam: Parameter,
+    centre: bool = True,
+) -> Tensor:
+    """:class:`Grouped`, by the shortest way."""
+    if plain(scores):
+        return Grouped.apply(scores, mask, gamma, lam, kernel.name, centre)
+    slopes = isinstance(lam, Tensor) and lam.requires_grad
+    inputs = (scores, mask, column(gamma, scores), column(lam, scores))
+    return _grouped_operator(*inputs, kernel.name, centre, slopes)[0]

@@ -1,12 +1,16 @@
 """How the row algorithms are compiled."""
 
+import ctypes
 import logging
+import types
 import warnings
 import zlib
 from pathlib import Path
 from typing import Any, Callable
 
 import numba
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 # numba logs every instruction it compiles at DEBUG, and importing fairseq puts the root
 # logger there: megabytes on stderr unless numba is told otherwise.
@@ -30,7 +34,11 @@ def jit(function: Callable) -> Any:
 
     numba would use a cached kernel until its own file changes, though it holds machine code
     of functions from other files; so the cache's name holds a fingerprint of all of them.
+
+    Under numba's CUDA simulator, which can call nothing but Python, the function stays as it is.
     """
+    if numba.config.ENABLE_CUDASIM:
+        return function
     function.__qualname__ += f"_{_FINGERPRINT:08x}"
     try:
         return numba.njit(cache=True, **_OPTIONS)(function)
@@ -42,3 +50,30 @@ def jit(function: Callable) -> Any:
             stacklevel=2,
         )
         return numba.njit(**_OPTIONS)(function)
+
+
+def specialised(template: Callable, name: str, **names: Any) -> Callable:
+    """A copy of `template` called `name`, in which the global `names` mean what is given.
+
+    A function handed over as an argument or in a closure would never be found in numba's cache.
+    """
+    copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, name)
+    copy.__module__ = template.__module__
+    copy.__qualname__ = f"{template.__qualname__}_{name}"
+    return copy
+
+
+@intrinsic
+def _pointer(_typingctx, address):
+    """An address as ``numba.carray`` wants it."""
+
+    def generate(_context, builder, _signature, arguments):
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return numba.types.voidptr(address), generate
+
+
+# what is not compiled can do it too: under NUMBA_DISABLE_JIT and in the CUDA simulator
+pointer: Any = _pointer
+if numba.config.DISABLE_JIT or numba.config.ENABLE_CUDASIM:
+    pointer = ctypes.c_void_p

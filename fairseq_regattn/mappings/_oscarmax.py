@@ -1,53 +1,71 @@
 """Oscarmax: positions are drawn to equal weight wherever they are, so clusters form."""
 
+import math
 from typing import Optional
 
-import numpy as np
 from torch import Tensor
 
-from fairseq_regattn.mappings._grouped import Grouped, load, store
+from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped, store
 from fairseq_regattn.mappings._jit import jit
+from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
 from fairseq_regattn.mappings._rows import Parameter, by_rows
+from fairseq_regattn.mappings._simplex import refuse, select
 from fairseq_regattn.mappings._value import fenchel_young
 
-
-@jit
-def sort_descending(keys, order, n):
-    """Fill ``order[:n]`` so that ``keys[order]`` descends: Shell sort, in place, no recursion."""
-    for i in range(n):
-        order[i] = i
-    gap = 1
-    while gap < n // 3:
-        gap = int(2.25 * gap) + 1
-    while gap > 0:
-        for i in range(gap, n):
-            moving = order[i]
-            j = i
-            while j >= gap and keys[order[j - gap]] < keys[moving]:
-                order[j] = order[j - gap]
-                j -= gap
-            order[j] = moving
-        gap = 0 if gap == 1 else max(1, int(gap / 2.25))
+_COUNTED = 32  # a quadratic number of comparisons, but several at a time
 
 
 @jit
-def ordered_prox(keys, n, lam, order, starts, means, groups, slopes):
-    """``argmin_y 1/2 ||y - keys||^2 + lam sum_k (n-1-k) y_[k]``, y_[0] >= y_[1] >= ..., in place.
+def sort_descending(keys, order, spare, n):
+    """Fill ``order[:n]`` so that ``keys[order]`` descends; `spare` is scratch of length n.
 
-    The k-th largest key is lowered by ``lam (n-1-k)``, then pooled with its neighbours
+    Stretches are ranked by counting, which has no branch to mispredict, then merged.
+    """
+    for start in range(0, n, _COUNTED):
+        some = keys[start : min(start + _COUNTED, n)]
+        for i in range(some.size):
+            rank = 0
+            for j in range(some.size):
+                rank += (some[j] > some[i]) | ((some[j] == some[i]) & (j < i))
+            order[start + rank] = start + i
+    width = _COUNTED
+    while width < n:
+        for k in range(n):
+            spare[k] = order[k]
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            left, right, k = start, middle, start
+            while left < middle and right < stop:
+                first, second = spare[left], spare[right]
+                take = keys[first] >= keys[second]
+                order[k] = first if take else second
+                left += take
+                right += not take
+                k += 1
+            for rest in range(left, middle):
+                order[k + rest - left] = spare[rest]
+        width *= 2
+
+
+@jit
+def ordered_prox(keys, n, total, lam, order, starts, means, groups, slopes):
+    """``argmin_y 1/2 ||y - keys||^2 + lam sum_k (total-1-k) y_[k]``, y_[0] >= ..., in place.
+
+    The k-th largest key is lowered by ``lam (total-1-k)``, then pooled with its neighbours
     until the order is descending again (pool adjacent violators).
 
     Args:
+        total: how many keys there are; the n given are the largest.
         groups: out, pool number of each position.
-        slopes: out, d(values)/d(lam) summed over each pool, unaveraged.
+        slopes: out, d(value)/d(lam) of each pool.
         order, starts, means: scratch of length n, n + 1 and n.
     """
-    sort_descending(keys, order, n)
+    sort_descending(keys, order, starts, n)
     pools = 0
     for rank in range(n):
         starts[pools] = rank
-        means[pools] = keys[order[rank]] - lam * (n - 1 - rank)
+        means[pools] = keys[order[rank]] - lam * (total - 1 - rank)
         pools += 1
         stop = rank + 1
         while pools > 1 and means[pools - 1] >= means[pools - 2]:
@@ -56,38 +74,47 @@ def ordered_prox(keys, n, lam, order, starts, means, groups, slopes):
             pools -= 1
     starts[pools] = n
     for pool in range(pools):
-        total = 0.0
-        for rank in range(starts[pool], starts[pool + 1]):
-            total += keys[order[rank]] - lam * (n - 1 - rank)
-        for rank in range(starts[pool], starts[pool + 1]):
-            i = order[rank]
-            keys[i] = total / (starts[pool + 1] - starts[pool])
-            groups[i] = pool
-            slopes[i] = rank + 1.0 - n
+        start, stop = starts[pool], starts[pool + 1]
+        mean = 0.0
+        for rank in range(start, stop):
+            mean += keys[order[rank]] - lam * (total - 1 - rank)
+        mean /= stop - start
+        for rank in range(start, stop):
+            keys[order[rank]] = mean
+            groups[order[rank]] = pool
+        slopes[pool] = 0.5 * (start + stop - 1) + 1.0 - total  # the ranks' mean
 
 
-@jit
-def _oscarmax_rows(scores, mask, gamma, lam, weights, labels, slopes):
-    rows, length = scores.shape
-    values = np.empty(length)
-    where = np.empty(length, np.int64)
-    groups = np.arange(length)
-    ranks = np.zeros(length)
-    order = np.empty(length, np.int64)
-    starts = np.empty(length + 1, np.int64)
-    means = np.empty(length)
-    for row in range(rows):
-        n, ok = load(scores[row], mask[row], gamma[row % gamma.size], True, values, where)
-        if ok and n:
-            # A step of the whole spread pools everything; more would only cost digits.
-            step = min(lam[row % lam.size], -values[:n].min())
-            ordered_prox(values, n, step, order, starts, means, groups, ranks)
-        store(n, ok, values, where, groups, ranks, weights[row], labels[row], slopes[row])
+@kernel(floats=3, ints=5)
+def oscarmax_row(scores, mask, gamma, lam, floats, ints, out, labels, slopes):
+    """Oscarmax of a row.
+
+    The largest value falls by at most lam (n - 1), so the threshold is above that less 1. What
+    scores less cannot end up in a pool above the threshold: it only lowers a pool's mean.
+    """
+    n = scores.size
+    values, slopes_of, means = floats[:n], floats[n : 2 * n], floats[2 * n : 3 * n]
+    where, groups, order = ints[:n], ints[n : 2 * n], ints[2 * n : 3 * n]
+    ranks = starts = ints[3 * n : 4 * n + 1]
+    reach = 1.0 + lam * (n - 1) if 0.0 <= lam < math.inf else math.nan
+    kept, present, ok = select(scores, mask, gamma, reach, values, where, ranks)
+    if not ok:
+        refuse(scores, mask, out, NAN_LABEL, labels)
+        return
+    step = lam
+    if kept == present:
+        # A step of the whole spread pools everything; more would only cost digits.
+        lowest = 0.0
+        for i in range(kept):
+            lowest = min(lowest, values[i])
+        step = min(lam, -lowest)
+    ordered_prox(values, kept, present, step, order, starts, means, groups, slopes_of)
+    store(kept, values, where, groups, slopes_of, out, labels, slopes)
 
 
 def solve(scores: Tensor, mask: Optional[Tensor], gamma: Parameter, lam: Parameter) -> Tensor:
     """Oscarmax of a ``rows x length`` matrix."""
-    return Grouped.apply(scores, gamma, lam, mask, _oscarmax_rows)
+    return grouped(oscarmax_row, scores, mask, gamma, lam)
 
 
 def omega(weights: Tensor, mask: Optional[Tensor], lam: Parameter) -> Tensor:

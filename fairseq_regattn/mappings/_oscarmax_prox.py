@@ -1,57 +1,62 @@
 """Oscarmax as published: the OSCAR proximal operator, then the simplex projection."""
 
+import math
 from typing import Optional
 
-import numpy as np
 from torch import Tensor
 
 from fairseq_regattn.mappings import _sparsemax
-from fairseq_regattn.mappings._grouped import NAN_LABEL, Grouped, load
-from fairseq_regattn.mappings._jit import jit
+from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped
+from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
 from fairseq_regattn.mappings._oscarmax import ordered_prox
 from fairseq_regattn.mappings._rows import Parameter, by_rows, ignored
+from fairseq_regattn.mappings._simplex import LARGE, refuse
 
 
-@jit
-def _oscar_prox_rows(scores, mask, gamma, lam, weights, labels, slopes):
-    rows, length = scores.shape
-    values = np.empty(length)
-    sizes = np.empty(length)
-    where = np.empty(length, np.int64)
-    groups = np.arange(length)
-    ranks = np.zeros(length)
-    order = np.empty(length, np.int64)
-    starts = np.empty(length + 1, np.int64)
-    means = np.empty(length)
-    weights[:] = 0
+@kernel(floats=4, ints=5)
+def oscar_prox_row(scores, mask, _gamma, lam, floats, ints, out, labels, slopes):
+    """The OSCAR proximal operator of a row of finite scores, or NaN."""
+    n = scores.size
+    values, sizes = floats[:n], floats[n : 2 * n]
+    slopes_of, means = floats[2 * n : 3 * n], floats[3 * n : 4 * n]
+    where, groups, order = ints[:n], ints[n : 2 * n], ints[2 * n : 3 * n]
+    starts = ints[3 * n : 4 * n + 1]
+    ok = 0.0 <= lam < math.inf
+    present = 0
+    for i in range(n):
+        if mask.size < n or not mask[i]:
+            value = float(scores[i])
+            ok = ok and value < math.inf  # NaN is not
+            value = max(value, -LARGE)
+            values[present] = value
+            sizes[present] = abs(value)
+            where[present] = i
+            present += 1
+    if not ok:
+        refuse(scores, mask, out, NAN_LABEL, labels)
+        return
+    out[:] = 0
     labels[:] = 0
-    slopes[:] = 0
-    for row in range(rows):
-        n, ok = load(scores[row], mask[row], gamma[row % gamma.size], False, values, where)
-        if ok and n:
-            for i in range(n):
-                sizes[i] = abs(values[i])
-            step = min(lam[row % lam.size], 1e100)  # its multiples must stay finite
-            ordered_prox(sizes, n, step, order, starts, means, groups, ranks)
-        for i in range(n):
+    if slopes.size >= n:
+        slopes[:] = 0
+    step = min(lam, LARGE)  # its multiples must stay finite
+    ordered_prox(sizes, present, present, step, order, starts, means, groups, slopes_of)
+    for i in range(present):
+        if sizes[i] > 0:
             j = where[i]
-            if not ok:
-                weights[row, j] = np.nan
-                labels[row, j] = NAN_LABEL
-            elif sizes[i] > 0:
-                sign = 1 if values[i] >= 0 else -1
-                weights[row, j] = sign * sizes[i]
-                labels[row, j] = sign * (groups[i] + 1)
-                if slopes.size:
-                    slopes[row, j] = sign * ranks[i]
+            sign = 1 if values[i] >= 0 else -1
+            out[j] = sign * sizes[i]
+            labels[j] = sign * (groups[i] + 1)
+            if slopes.size >= n:
+                slopes[j] = sign * slopes_of[groups[i]]
 
 
 def solve(scores: Tensor, mask: Optional[Tensor], gamma: Parameter, lam: Parameter) -> Tensor:
     """The published composition for a ``rows x length`` matrix."""
     mask = ignored(scores, mask)
     scaled = scores.masked_fill(mask, 0) / gamma
-    shrunk = Grouped.apply(scaled, 1.0, lam, mask, _oscar_prox_rows, False)
+    shrunk = grouped(oscar_prox_row, scaled, mask, 1.0, lam, centre=False)
     return _sparsemax.solve(shrunk, mask, 1.0)
 
 

@@ -1,16 +1,17 @@
 """Pnormmax: the squared p-norm as regulariser."""
 
+import math
 from typing import Optional
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_regattn.mappings._grouped import load, threshold
 from fairseq_regattn.mappings._jit import jit
+from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
 from fairseq_regattn.mappings._rows import Parameter, by_rows
-from fairseq_regattn.mappings._smooth import Smooth, scatter
+from fairseq_regattn.mappings._simplex import refuse, select, threshold
+from fairseq_regattn.mappings._smooth import scatter, smooth, smooth_omega
 from fairseq_regattn.mappings._value import fenchel_young
 
 
@@ -55,8 +56,29 @@ def _threshold(values, n, p):
     return tau
 
 
+@kernel(floats=1, ints=2)
+def pnormmax_row(scores, mask, gamma, p, floats, ints, out, labels, _slopes):
+    """Pnormmax of a row; the threshold is at least the best score less 1."""
+    n = scores.size
+    where, ranks = ints[:n], ints[n : 2 * n]
+    reach = 1.0 if 1.0 < p <= 2.0 else math.nan
+    kept, _, ok = select(scores, mask, gamma, reach, floats, where, ranks)
+    if not ok:
+        refuse(scores, mask, out, 0, labels)
+        return
+    if kept:
+        tau = threshold(floats, kept) if p == 2.0 else _threshold(floats, kept, p)
+        for i in range(kept):  # as a share of the largest, lest high powers underflow
+            share = max(floats[i] - tau, 0.0) / -tau
+            floats[i] = share ** (1.0 / (p - 1.0))
+    scatter(kept, floats, where, out)
+
+
+@smooth_omega
 class _Omega:
     """``Omega(y) = 1/2 ||y||_p^2``; its Hessian is diagonal plus rank one (paper A, appendix)."""
+
+    kernel = pnormmax_row
 
     @staticmethod
     def inverse_hessian(weights: Tensor, support: Tensor, vectors: Tensor, p: Parameter) -> Tensor:
@@ -80,22 +102,6 @@ class _Omega:
         by_norm = (2.0 - p) / p * (mean_log - log_norm) - log_norm
         return cls.gradient(weights, support, p) * (logs + by_norm)
 
-    @staticmethod
-    @jit
-    def kernel(scores, mask, gamma, ps, out):
-        rows, length = scores.shape
-        values = np.empty(length)
-        where = np.empty(length, np.int64)
-        for row in range(rows):
-            p = ps[row % ps.size]
-            n, ok = load(scores[row], mask[row], gamma[row % gamma.size], True, values, where)
-            if ok and n:
-                tau = threshold(values, n) if p == 2.0 else _threshold(values, n, p)
-                for i in range(n):  # as a share of the largest, lest high powers underflow
-                    share = max(values[i] - tau, 0.0) / -tau
-                    values[i] = share ** (1.0 / (p - 1.0))
-            scatter(n, ok, values, where, out[row])
-
 
 def _norm(weights: Tensor, support: Tensor, p: Parameter) -> Tensor:
     """``||y||_p`` of each row, 1 where there is no support."""
@@ -105,7 +111,7 @@ def _norm(weights: Tensor, support: Tensor, p: Parameter) -> Tensor:
 
 def solve(scores: Tensor, mask: Optional[Tensor], gamma: Parameter, p: Parameter) -> Tensor:
     """Pnormmax of a ``rows x length`` matrix."""
-    return Smooth.apply(scores, gamma, p, mask, _Omega)
+    return smooth(_Omega, scores, mask, gamma, p)
 
 
 def omega(weights: Tensor, mask: Optional[Tensor], p: Parameter) -> Tensor:

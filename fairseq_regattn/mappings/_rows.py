@@ -6,11 +6,12 @@ the arguments, lays the scores out that way and puts the answer back.
 
 import math
 import numbers
+from functools import lru_cache
 from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_regattn.errors import ArgumentError
 
@@ -25,16 +26,69 @@ _RANGES: Dict[str, Tuple[str, Callable[[Any], Any]]] = {
 }
 
 
+# torch < 2.3 has no such functions, and its compiler is not supported
+_compiler = getattr(torch, "compiler", None)
+is_compiling: Callable[[], bool] = getattr(_compiler, "is_compiling", lambda: False)
+_constant: Callable = getattr(_compiler, "assume_constant_result", lambda function: function)
+
+
+def plain(tensor: Tensor) -> bool:
+    """Whether the tensor's memory can be read now: nothing is tracing or transforming it."""
+    return (
+        not is_compiling()
+        and not torch._C._are_functorch_transforms_active()
+        and type(tensor) in (Tensor, nn.Parameter)
+    )
+
+
+def readable(tensor: Tensor) -> bool:
+    """Whether its values can be looked at without waiting for a device."""
+    return plain(tensor) and not tensor.is_cuda
+
+
 def check_parameter(name: str, value: Any) -> None:
-    """Raise :class:`ArgumentError` unless `value` is a number or tensor in its range."""
+    """Raise :class:`ArgumentError` unless `value` is a number or tensor in its range.
+
+    Values that cannot be looked at pass; where they are out of range the rows will be NaN.
+    """
     allowed, within = _RANGES[name]
     if isinstance(value, Tensor):
         if not value.is_floating_point():
             raise ArgumentError(name, value.dtype, "a number or a floating point tensor")
-        if not bool(within(value.detach()).all()):
+        if readable(value) and not bool(within(value.detach()).all()):
             raise ArgumentError(name, value.detach(), f"{allowed}, everywhere")
     elif isinstance(value, bool) or not isinstance(value, numbers.Real) or not within(value):
         raise ArgumentError(name, value, f"{allowed} (or a tensor of them)")
+
+
+def _check_rounded(name: str, value: Any, rounded: Any, dtype: torch.dtype) -> None:
+    """Gradients are computed in the precision of the scores: the range must hold there."""
+    allowed, within = _RANGES[name]
+    holds = within(rounded)
+    if not bool(holds.all() if isinstance(holds, Tensor) else holds):
+        raise ArgumentError(name, value, f"{allowed} when rounded to {dtype}")
+
+
+@_constant
+def _check_number(name: str, value: Any, dtype: torch.dtype) -> float:
+    check_parameter(name, value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ArgumentError(name, value, _RANGES[name][0]) from None
+    if dtype == torch.float32:
+        with np.errstate(over="ignore"):
+            _check_rounded(name, value, np.float32(number), dtype)
+    return number
+
+
+_remembered = lru_cache(maxsize=1024)(_check_number)
+
+
+def _number(name: str, value: Any, dtype: torch.dtype) -> float:
+    """A parameter given as a number; remembered, because checking costs what a kernel does."""
+    known = type(value) is float and not is_compiling()
+    return (_remembered if known else _check_number)(name, value, dtype)
 
 
 class Rows:
@@ -70,16 +124,20 @@ class Rows:
         self.dim = dim
         if self.dtype not in (torch.float32, torch.float64):
             scores = scores.float()
-        moved = scores.movedim(dim, -1)
+        moved = self._last(scores)
         self.shape = moved.shape  # the rows' own shape, then the length
         self.size = (math.prod(self.shape[:-1]), self.shape[-1])
-        self.scores = moved.reshape(self.size)
-        self.mask = self._mask(padding_mask, scores)
+        self.scores = self._matrix(moved)
+        self.mask = None if padding_mask is None else self._mask(padding_mask, scores)
         self.params = {name: self._parameter(name, v, scores) for name, v in params.items()}
 
-    def _mask(self, mask: Optional[Tensor], scores: Tensor) -> Optional[Tensor]:
-        if mask is None:
-            return None
+    def _last(self, tensor: Tensor) -> Tensor:
+        return tensor if self.dim in (-1, tensor.dim() - 1) else tensor.movedim(self.dim, -1)
+
+    def _matrix(self, moved: Tensor) -> Tensor:
+        return moved if moved.dim() == 2 else moved.reshape(self.size)
+
+    def _mask(self, mask: Tensor, scores: Tensor) -> Tensor:
         if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
             given = mask.dtype if isinstance(mask, Tensor) else type(mask)
             raise ArgumentError("padding_mask", given, "a bool tensor, True = ignore")
@@ -92,12 +150,12 @@ class Rows:
                     tuple(mask.shape),
                     f"broadcastable to the scores' shape {tuple(scores.shape)}",
                 ) from None
-        return mask.movedim(self.dim, -1).reshape(self.size)
+        return self._matrix(self._last(mask))
 
     def _parameter(self, name: str, value: Parameter, scores: Tensor) -> Parameter:
-        check_parameter(name, value)
         if not isinstance(value, Tensor):
-            return self._number(name, value, scores.dtype)
+            return _number(name, value, scores.dtype)
+        check_parameter(name, value)
         row = list(scores.shape)
         row[self.dim] = 1
         try:
@@ -106,34 +164,42 @@ class Rows:
             raise ArgumentError(
                 name, tuple(value.shape), f"broadcastable to {tuple(row)}, one value a row"
             ) from None
-        if value.dtype != scores.dtype:
-            self._check_rounded(name, value, wide, scores.dtype)
+        if value.dtype != scores.dtype and readable(value):
+            _check_rounded(name, value, wide, scores.dtype)
         return wide.movedim(self.dim, -1).reshape(-1, 1)
-
-    def _number(self, name: str, value: Any, dtype: torch.dtype) -> float:
-        try:
-            number = float(value)
-        except OverflowError:
-            raise ArgumentError(name, value, _RANGES[name][0]) from None
-        if dtype == torch.float32:
-            with np.errstate(over="ignore"):
-                self._check_rounded(name, value, np.float32(number), dtype)
-        return number
-
-    def _check_rounded(self, name: str, value: Any, rounded: Any, dtype: torch.dtype) -> None:
-        """Gradients are computed in the precision of the scores: the range must hold there."""
-        allowed, within = _RANGES[name]
-        holds = within(rounded)
-        if not bool(holds.all() if isinstance(holds, Tensor) else holds):
-            raise ArgumentError(name, value, f"{allowed} when rounded to {dtype}")
 
     def restore(self, weights: Tensor) -> Tensor:
         """``rows x length`` back to the shape and dtype of the scores."""
-        return weights.reshape(self.shape).movedim(-1, self.dim).to(self.dtype)
+        if len(self.shape) != 2:
+            weights = weights.reshape(self.shape)
+        if self.dim not in (-1, len(self.shape) - 1):
+            weights = weights.movedim(-1, self.dim)
+        return weights.to(self.dtype)
 
     def restore_values(self, values: Tensor) -> Tensor:
         """``rows`` back to the scores' shape without `dim`."""
         return values.reshape(self.shape[:-1]).to(self.dtype)
+
+
+def _are_rows(
+    scores: Tensor, dim: int, padding_mask: Optional[Tensor], params: Dict[str, Parameter]
+) -> bool:
+    """The case of every training step: rows already, which need no ceremony."""
+    return (
+        dim == -1
+        and isinstance(scores, Tensor)
+        and scores.dim() == 2
+        and scores.dtype in (torch.float32, torch.float64)
+        and not any(isinstance(value, Tensor) for value in params.values())
+        and (
+            padding_mask is None
+            or (
+                isinstance(padding_mask, Tensor)
+                and padding_mask.dtype == torch.bool
+                and padding_mask.shape == scores.shape
+            )
+        )
+    )
 
 
 def by_rows(
@@ -144,6 +210,9 @@ def by_rows(
     **params: Parameter,
 ) -> Tensor:
     """Apply ``solve(scores, mask, **params)``, written for rows, to scores of any shape."""
+    if _are_rows(scores, dim, padding_mask, params):
+        numbers_of = {name: _number(name, v, scores.dtype) for name, v in params.items()}
+        return solve(scores, padding_mask, **numbers_of)
     rows = Rows(scores, dim, padding_mask, params)
     return rows.restore(solve(rows.scores, rows.mask, **rows.params))
 

@@ -8,15 +8,15 @@ Hessian of Omega there (paper A, Proposition 1, in its symmetric form) ::
 and a parameter theta of ``gamma Omega`` moves y by ``-J d(gamma grad Omega)/d theta``.
 """
 
-from typing import Any, Optional, Protocol, Tuple
+from typing import Any, Dict, Optional, Protocol, Tuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_regattn.mappings._grouped import host, host_mask, per_row
 from fairseq_regattn.mappings._jit import jit
-from fairseq_regattn.mappings._rows import Parameter
+from fairseq_regattn.mappings._kernels import Kernel
+from fairseq_regattn.mappings._operators import column, operator
+from fairseq_regattn.mappings._rows import Parameter, plain
 
 
 class SmoothOmega(Protocol):
@@ -28,7 +28,7 @@ class SmoothOmega(Protocol):
     ``rows x 1``. `inverse_hessian` multiplies `vectors`, which are 0 off the support.
     """
 
-    def kernel(self, *arrays: np.ndarray) -> None: ...
+    kernel: Kernel
 
     def inverse_hessian(
         self, weights: Tensor, support: Tensor, vectors: Tensor, shape: Parameter
@@ -37,6 +37,27 @@ class SmoothOmega(Protocol):
     def gradient(self, weights: Tensor, support: Tensor, shape: Parameter) -> Tensor: ...
 
     def gradient_by_shape(self, weights: Tensor, support: Tensor, shape: Parameter) -> Tensor: ...
+
+
+OMEGAS: Dict[str, SmoothOmega] = {}  # by the name of their kernel
+
+
+def smooth_omega(omega: Any) -> Any:
+    """Class decorator, for a class of static methods: make it known to the operator."""
+    OMEGAS[omega.kernel.name] = omega
+    return omega
+
+
+def _like(scores: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(scores, memory_format=torch.contiguous_format)
+
+
+def _run(
+    scores: Tensor, mask: Optional[Tensor], gamma: Parameter, shape: Parameter, omega: str
+) -> Tensor:
+    out = _like(scores)
+    OMEGAS[omega].kernel(scores, mask, gamma, shape, out)
+    return out
 
 
 class Smooth(torch.autograd.Function):
@@ -50,32 +71,26 @@ class Smooth(torch.autograd.Function):
     def forward(
         ctx: Any,
         scores: Tensor,
+        mask: Optional[Tensor],
         gamma: Parameter,
         shape: Parameter,
-        mask: Optional[Tensor],
-        omega: SmoothOmega,
+        omega: str,
     ) -> Tensor:
-        source = host(scores)
-        out = np.empty_like(source)
-        omega.kernel(source, host_mask(mask, len(source)), per_row(gamma), per_row(shape), out)
-        weights = torch.from_numpy(out).to(scores.device)
-        ctx.omega = omega
-        ctx.numbers = [None if isinstance(v, Tensor) else v for v in (gamma, shape)]
-        tensors = [v if isinstance(v, Tensor) else None for v in (gamma, shape)]
-        ctx.save_for_backward(weights, *tensors)
+        weights = _run(scores, mask, gamma, shape, omega)
+        _setup(ctx, (scores, mask, gamma, shape, omega), weights)
         return weights
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:
         weights, *tensors = ctx.saved_tensors
         gamma, shape = (n if t is None else t for t, n in zip(tensors, ctx.numbers))
+        omega = OMEGAS[ctx.omega]
         off = weights == 0
         support = (~off).to(weights)
         safe = weights.masked_fill(off, 1.0)
 
         def inverse(vectors: Tensor) -> Tensor:
-            product = ctx.omega.inverse_hessian(safe, support, vectors, shape)
-            return product.masked_fill(off, 0.0)
+            return omega.inverse_hessian(safe, support, vectors, shape).masked_fill(off, 0.0)
 
         direct, constant = inverse(grad.masked_fill(off, 0.0)), inverse(support)
         total = constant.sum(-1, keepdim=True)
@@ -83,21 +98,51 @@ class Smooth(torch.autograd.Function):
         through = direct - constant * (direct.sum(-1, keepdim=True) / total)  # gamma J grad
         through = through.masked_fill(off, 0.0)  # masked positions of a row that holds NaN
         to_gamma = to_shape = None
-        if ctx.needs_input_grad[1]:
-            slope = ctx.omega.gradient(safe, support, shape)
-            to_gamma = -(through * slope).sum(-1, keepdim=True) / gamma
         if ctx.needs_input_grad[2]:
-            slope = ctx.omega.gradient_by_shape(safe, support, shape)
+            slope = omega.gradient(safe, support, shape)
+            to_gamma = -(through * slope).sum(-1, keepdim=True) / gamma
+        if ctx.needs_input_grad[3]:
+            slope = omega.gradient_by_shape(safe, support, shape)
             to_shape = -(through * slope).sum(-1, keepdim=True)
-        return through / gamma, to_gamma, to_shape, None, None
+        return through / gamma, None, to_gamma, to_shape, None
+
+
+def _setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
+    _, _, gamma, shape, ctx.omega = inputs
+    ctx.numbers = [None if isinstance(v, Tensor) else v for v in (gamma, shape)]
+    ctx.save_for_backward(output, *(v if isinstance(v, Tensor) else None for v in (gamma, shape)))
+
+
+_operator = operator(
+    "smooth",
+    "(Tensor scores, Tensor? mask, Tensor gamma, Tensor shape, str omega) -> Tensor",
+    _run,
+    _like,
+    _setup,
+    Smooth.backward,
+)
+
+
+def smooth(
+    omega: SmoothOmega,
+    scores: Tensor,
+    mask: Optional[Tensor],
+    gamma: Parameter,
+    shape: Parameter,
+) -> Tensor:
+    """:class:`Smooth`, by the shortest way."""
+    name = omega.kernel.name
+    if plain(scores):
+        return Smooth.apply(scores, mask, gamma, shape, name)
+    return _operator(scores, mask, column(gamma, scores), column(shape, scores), name)
 
 
 @jit
-def scatter(n, ok, values, where, out_row):
-    """Write a row of weights, NaN where the row was not all numbers, 0 where masked."""
-    out_row[:] = 0
+def scatter(n, values, where, out):
+    """Write n weights, less the rounding of their sum; 0 elsewhere."""
+    out[:] = 0
     total = 0.0
     for i in range(n):
         total += values[i]
     for i in range(n):
-        out_row[where[i]] = values[i] / total if ok else np.nan
+        out[where[i]] = values[i] / total

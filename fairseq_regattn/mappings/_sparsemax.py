@@ -2,30 +2,34 @@
 
 from typing import Optional
 
-import numpy as np
 from torch import Tensor
 
-from fairseq_regattn.mappings._grouped import Grouped, load, store
-from fairseq_regattn.mappings._jit import jit
+from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped, store
+from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
 from fairseq_regattn.mappings._rows import Parameter, by_rows
+from fairseq_regattn.mappings._simplex import refuse, select
 from fairseq_regattn.mappings._value import fenchel_young
 
 
-@jit
-def _sparsemax_rows(scores, mask, gamma, _lam, weights, labels, slopes):
-    rows, length = scores.shape
-    values = np.empty(length)
-    where = np.empty(length, np.int64)
-    groups = np.arange(length)
-    for row in range(rows):
-        n, ok = load(scores[row], mask[row], gamma[row % gamma.size], True, values, where)
-        store(n, ok, values, where, groups, values, weights[row], labels[row], slopes[row])
+@kernel(floats=1, ints=2)
+def sparsemax_row(scores, mask, gamma, _lam, floats, ints, out, labels, slopes):
+    """Sparsemax of a row; the threshold is at least the best score less 1."""
+    n = scores.size
+    where = ints[:n]
+    ranks = groups = ints[n : 2 * n]
+    kept, _, ok = select(scores, mask, gamma, 1.0, floats, where, ranks)
+    if not ok:
+        refuse(scores, mask, out, NAN_LABEL, labels)
+        return
+    for i in range(kept):
+        groups[i] = i
+    store(kept, floats, where, groups, floats, out, labels, slopes)
 
 
 def solve(scores: Tensor, mask: Optional[Tensor], gamma: Parameter) -> Tensor:
     """Sparsemax of a ``rows x length`` matrix."""
-    return Grouped.apply(scores, gamma, 0.0, mask, _sparsemax_rows)
+    return grouped(sparsemax_row, scores, mask, gamma, 0.0)
 
 
 def omega(weights: Tensor, mask: Optional[Tensor]) -> Tensor:

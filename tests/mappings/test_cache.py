@@ -12,8 +12,8 @@ PACKAGE = Path(fairseq_regattn.__file__).parent
 ASK = """
 import torch, warnings
 from fairseq_regattn.mappings import sparsemax
-from fairseq_regattn.mappings._sparsemax import _sparsemax_rows as rows
-print(sparsemax(torch.tensor([0.0, 0.5])).tolist(), sum(rows.stats.cache_hits.values()))
+from fairseq_regattn.mappings._sparsemax import sparsemax_row
+print(sparsemax(torch.tensor([0.0, 0.5])).tolist(), sum(sparsemax_row.cpu[torch.float32].stats.cache_hits.values()))
 """
 
 
@@ -37,7 +37,7 @@ def test_cache_is_used_and_forgotten_when_another_file_changes(tmp_path):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert ask(tmp_path, **cache).stdout.split("] ") == ["[0.25, 0.75", "0\n"]
     assert ask(tmp_path, **cache).stdout.split("] ") == ["[0.25, 0.75", "1\n"]
-    helper = copy / "mappings" / "_grouped.py"  # sparsemax's kernel calls into it
+    helper = copy / "mappings" / "_simplex.py"  # sparsemax's kernel calls into it
     source = helper.read_text(encoding="utf-8")
     changed = source.replace("tau = (total - 1.0) / count", "tau = (total - 2.0) / count")
     assert changed != source
