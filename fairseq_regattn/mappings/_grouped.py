@@ -65,7 +65,7 @@ def average_row(vectors, labels, _gamma, centre, floats, where, out, _labels, _s
     total = 0.0
     for k in range(support):
         i = where[k]
-        value = math.copysign(1.0, labels[i]) * vectors[i]
+        value = math.copysign(1.0, labels[i]) * float(vectors[i])
         label = abs(labels[i])
         sums[label] += value
         counts[label] += 1.0

@@ -270,8 +270,7 @@ def cuda_problem() -> Optional[str]:
         cuda.jit(_nothing)[1, 1]()
         return None
     except Exception as error:  # no numba-cuda, no driver, no NVVM, versions that do not fit
-        lines = str(error).strip().splitlines()
-        problem = f"{type(error).__name__}: {lines[0] if lines else ''}"
+        problem = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     warnings.warn(
         "numba cannot compile for this GPU, so every mapping but softmax copies CUDA tensors to"
         f" the host and back; pip install numba-cuda may help. {problem}",

@@ -10,7 +10,7 @@ from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped
 from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
 from fairseq_regattn.mappings._oscarmax import ordered_prox
-from fairseq_regattn.mappings._rows import Parameter, by_rows, ignored
+from fairseq_regattn.mappings._rows import Parameter, by_rows, ignored, or_nan
 from fairseq_regattn.mappings._simplex import LARGE, refuse
 
 
@@ -55,7 +55,7 @@ def oscar_prox_row(scores, mask, _gamma, lam, floats, ints, out, labels, slopes)
 def solve(scores: Tensor, mask: Optional[Tensor], gamma: Parameter, lam: Parameter) -> Tensor:
     """The published composition for a ``rows x length`` matrix."""
     mask = ignored(scores, mask)
-    scaled = scores.masked_fill(mask, 0) / gamma
+    scaled = scores.masked_fill(mask, 0) / or_nan(gamma)
     shrunk = grouped(oscar_prox_row, scaled, mask, 1.0, lam, centre=False)
     return _sparsemax.solve(shrunk, mask, 1.0)
 

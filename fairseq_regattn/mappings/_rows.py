@@ -29,7 +29,6 @@ _RANGES: Dict[str, Tuple[str, Callable[[Any], Any]]] = {
 # torch < 2.3 has no such functions, and its compiler is not supported
 _compiler = getattr(torch, "compiler", None)
 is_compiling: Callable[[], bool] = getattr(_compiler, "is_compiling", lambda: False)
-_constant: Callable = getattr(_compiler, "assume_constant_result", lambda function: function)
 
 
 def plain(tensor: Tensor) -> bool:
@@ -69,7 +68,6 @@ def _check_rounded(name: str, value: Any, rounded: Any, dtype: torch.dtype) -> N
         raise ArgumentError(name, value, f"{allowed} when rounded to {dtype}")
 
 
-@_constant
 def _check_number(name: str, value: Any, dtype: torch.dtype) -> float:
     check_parameter(name, value)
     try:
@@ -87,8 +85,10 @@ _remembered = lru_cache(maxsize=1024)(_check_number)
 
 def _number(name: str, value: Any, dtype: torch.dtype) -> float:
     """A parameter given as a number; remembered, because checking costs what a kernel does."""
-    known = type(value) is float and not is_compiling()
-    return (_remembered if known else _check_number)(name, value, dtype)
+    if is_compiling():  # what rounds out of range gives NaN
+        check_parameter(name, value)
+        return value
+    return (_remembered if type(value) is float else _check_number)(name, value, dtype)
 
 
 class Rows:
@@ -215,6 +215,13 @@ def by_rows(
         return solve(scores, padding_mask, **numbers_of)
     rows = Rows(scores, dim, padding_mask, params)
     return rows.restore(solve(rows.scores, rows.mask, **rows.params))
+
+
+def or_nan(gamma: Parameter) -> Parameter:
+    """A gamma that nobody could look at: NaN where it is out of range, as the kernels see to."""
+    if not isinstance(gamma, Tensor) or readable(gamma):
+        return gamma
+    return torch.where((gamma > 0) & (gamma < torch.inf), gamma, torch.nan)
 
 
 def ignored(scores: Tensor, mask: Optional[Tensor]) -> Tensor:

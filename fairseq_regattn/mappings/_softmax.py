@@ -6,18 +6,16 @@ import torch
 from torch import Tensor
 
 from fairseq_regattn.mappings._module import MappingModule
-from fairseq_regattn.mappings._rows import Parameter, by_rows, ignored, readable
+from fairseq_regattn.mappings._rows import Parameter, by_rows, ignored, or_nan
 from fairseq_regattn.mappings._value import fenchel_young
 
 
 def solve(scores: Tensor, mask: Optional[Tensor], gamma: Parameter) -> Tensor:
     """Softmax of a ``rows x length`` matrix."""
-    if isinstance(gamma, Tensor) and not readable(gamma):  # as in the kernels: NaN, not nonsense
-        gamma = torch.where((gamma > 0) & (gamma < torch.inf), gamma, torch.nan)
     mask = ignored(scores, mask)
     empty = mask.all(-1, keepdim=True)
     # Fill before dividing: -inf would turn the gradient of gamma into NaN.
-    scaled = scores.masked_fill(mask, 0) / gamma
+    scaled = scores.masked_fill(mask, 0) / or_nan(gamma)
     filled = scaled.masked_fill(mask & ~empty, -torch.inf)
     return torch.softmax(filled, -1).masked_fill(mask, 0)
 

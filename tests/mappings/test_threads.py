@@ -1,0 +1,97 @@
+"""Large batches are shared among threads, and callers may be threads or forks themselves."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from fairseq_regattn.mappings import _kernels
+
+from .cases import ALL, ids
+
+
+@pytest.fixture
+def threads():
+    """Two torch threads, and a batch just large enough for them."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield 2
+    torch.set_num_threads(before)
+
+
+def scores_for_threads():
+    return torch.randn(
+        _kernels.PARALLEL_FROM // 32 + 1, 32, generator=torch.Generator().manual_seed(5)
+    )
+
+
+def results(case, scores):
+    """Weights and gradients, one parameter a row."""
+    scores = scores.clone().requires_grad_()
+    gamma = torch.linspace(0.5, 2, len(scores)).unsqueeze(1).requires_grad_()
+    weights = case(scores, gamma=gamma, padding_mask=torch.arange(32) > 27)
+    return weights, *torch.autograd.grad(weights, (scores, gamma), scores.detach())
+
+
+@pytest.mark.parametrize("case", ALL, ids=ids)
+def test_threads_change_nothing(case, threads, monkeypatch):
+    scores = scores_for_threads()
+    used = []
+    pool = _kernels._pool()
+
+    class Counted:
+        def submit(self, *task):
+            used.append(task)
+            return pool.submit(*task)
+
+    monkeypatch.setattr(_kernels, "_pool", Counted)
+    found = results(case, scores)
+    assert used or case.name == "softmax"
+    used.clear()
+    torch.set_num_threads(1)
+    for one, other in zip(found, results(case, scores)):
+        assert torch.equal(one, other)
+    torch.set_num_threads(threads)
+    small = scores[:-2]  # below the crossover
+    results(case, small)
+    assert not used
+
+
+def test_callers_in_threads(threads):
+    """Scratch is each thread's own; the lock of Python is let go inside a kernel."""
+    batches = [scores_for_threads() + shift for shift in range(8)] + [torch.randn(3, 5)] * 8
+    jobs = [(case, scores) for scores in batches for case in ALL]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda job: job[0](job[1]), jobs))
+    for (case, scores), weights in zip(jobs, found):
+        assert torch.equal(weights, case(scores))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_has_threads_of_its_own(threads):
+    """A child would wait for ever for its parent's threads."""
+    scores = scores_for_threads()
+    expected = ALL[3](scores)  # the pool is there now
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            torch.set_num_threads(2)
+            code = 0 if torch.equal(ALL[3](scores), expected) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_scratch_is_reused_and_not_hoarded():
+    _kernels._local.__dict__.clear()
+    first = _kernels._scratch(100, 50)
+    assert _kernels._scratch(60, 50) is first
+    larger = _kernels._scratch(200, 50)
+    assert larger is not first
+    assert _kernels._scratch(150, 40) is larger
+    huge = _kernels._scratch(_kernels._KEEP + 1, 50)
+    assert huge[0].size > _kernels._KEEP
+    assert _kernels._scratch(150, 40) is larger
