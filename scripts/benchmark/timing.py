@@ -32,18 +32,17 @@ def both(function: Callable[[Tensor], Tensor], scores: Tensor, direction: Tensor
 def paired(
     contestants: Dict[str, Contestant],
     rounds: int,
-    repeat: int = 1,
     budget: Optional[float] = None,
     device: str = "cpu",
 ) -> Seconds:
     """Seconds a call of each contestant, one figure a round, after a warm-up.
 
-    Contestants take turns, A B C A B C, with garbage collected between rounds only. A turn is
-    `repeat` calls, or with `budget` as many as let all turns of a contestant take about that many
-    seconds. One too slow for a call a round leaves when its budget is spent, so that figures of
-    the same index are always of the same round.
+    Contestants take turns, A B C A B C, with garbage collected between rounds only. A turn is one
+    call, or with `budget` as many as let all turns of a contestant take about that many seconds.
+    One too slow for a call a round leaves when its budget is spent, so that figures of the same
+    index are always of the same round.
     """
-    repeats = dict.fromkeys(contestants, repeat)
+    repeats = dict.fromkeys(contestants, 1)
     lasts = dict.fromkeys(contestants, rounds)
     seconds: Seconds = {name: [] for name in contestants}
     gc.disable()
