@@ -1,53 +1,150 @@
 """Paired timing: every contestant runs once a round, so drift of the machine hits all alike."""
 
+import gc
 import json
 import os
 import platform
 import statistics
 import sys
 import time
-from typing import Callable, Dict, List, Optional
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
+import numba
 import torch
+from torch import Tensor
+
+Contestant = Callable[[], Any]
+Seconds = Dict[str, List[float]]
+Target = Tuple[str, float, str, float]  # what, as measured, "<=" or ">=", the limit
 
 
-def paired(contestants: Dict[str, Callable[[], None]], rounds: int, repeat: int = 1):
-    """Seconds a call of each contestant, one figure a round, after one warm-up round."""
-    seconds: Dict[str, List[float]] = {name: [] for name in contestants}
-    for number in range(rounds + 1):
+def forward(function: Callable[[Tensor], Tensor], scores: Tensor, direction: Tensor) -> None:
+    with torch.no_grad():
+        function(scores)
+
+
+def both(function: Callable[[Tensor], Tensor], scores: Tensor, direction: Tensor) -> None:
+    """Forward and the vector-Jacobian product with `direction`."""
+    torch.autograd.grad(function(scores), scores, direction)
+
+
+def paired(
+    contestants: Dict[str, Contestant],
+    rounds: int,
+    budget: Optional[float] = None,
+    device: str = "cpu",
+) -> Seconds:
+    """Seconds a call of each contestant, one figure a round, after a warm-up.
+
+    Contestants take turns, A B C A B C, with garbage collected between rounds only. A turn is one
+    call, or with `budget` as many as let all turns of a contestant take about that many seconds.
+    One too slow for a call a round leaves when its budget is spent, so that figures of the same
+    index are always of the same round.
+    """
+    repeats = dict.fromkeys(contestants, 1)
+    lasts = dict.fromkeys(contestants, rounds)
+    seconds: Seconds = {name: [] for name in contestants}
+    gc.disable()
+    try:
         for name, run in contestants.items():
-            start = time.perf_counter()
-            for _ in range(repeat):
-                run()
-            if number:
-                seconds[name].append((time.perf_counter() - start) / repeat)
-        print(f"\rround {number} of {rounds}", end="", file=sys.stderr, flush=True)
-    print("\r", end="", file=sys.stderr)
+            _progress(f"warming up {name}")
+            call = _seconds(run, 1, device)
+            if budget is not None:
+                if call < 10 * budget:  # it may have compiled something
+                    call = _seconds(run, 1, device)
+                if call < 0.01:  # too short to go by
+                    call = _seconds(run, int(0.01 / call), device)
+                repeats[name] = max(1, int(budget / rounds / call))
+                lasts[name] = max(1, min(rounds, int(budget / call)))
+        start = time.perf_counter()
+        for number in range(1, rounds + 1):
+            gc.collect()
+            for name, run in contestants.items():
+                if number <= lasts[name]:
+                    seconds[name].append(_seconds(run, repeats[name], device))
+            left = (time.perf_counter() - start) / number * (rounds - number)
+            _progress(f"round {number} of {rounds}, at most {left:.0f} s left")
+    finally:
+        gc.enable()
+        _progress("")
     return seconds
 
 
-def report(title: str, seconds: Dict[str, List[float]], base: str, out: Optional[str]) -> None:
-    """Print medians, and ratios to `base` taken round by round; write JSON to `out`."""
+def _progress(text: str) -> None:
+    print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _seconds(run: Contestant, repeat: int, device: str) -> float:
+    """Seconds a call, mean of `repeat` calls."""
+    synchronize(device)
+    start = time.perf_counter()
+    for _ in range(repeat):
+        run()
+    synchronize(device)
+    return (time.perf_counter() - start) / repeat
+
+
+def synchronize(device: str) -> None:
+    if device != "cpu":
+        torch.cuda.synchronize(device)
+
+
+def ratios(seconds: Seconds, name: str, base: str) -> List[float]:
+    """Time of `name` over time of `base`, round by round."""
+    return [ours / theirs for ours, theirs in zip(seconds[name], seconds[base])]
+
+
+def report(title: str, seconds: Seconds, base: str, out: Optional[str]) -> None:
+    """Print medians, and ratios to `base` taken round by round; append JSON to `out`."""
     rows = {}
-    columns = f"{'median ms':>10} {'min':>8} {'max':>8} {'x ' + base:>16} {'range':>13}"
-    print(f"\n{title}\n{'':>20} {columns}")
+    width = max(map(len, seconds))
+    columns = (
+        f"{'median ms':>10} {'min':>9} {'max':>9} {'x ' + base:>16} {'range':>15} {'rounds':>6}"
+    )
+    print(f"\n{title}\n{'':{width}} {columns}")
     for name, values in seconds.items():
-        ratios = [value / other for value, other in zip(values, seconds[base])]
-        rows[name] = {"seconds": values, "ratio": statistics.median(ratios)}
+        ratio = ratios(seconds, name, base)
+        rows[name] = {"seconds": values, "ratio": statistics.median(ratio)}
         ms = [1e3 * value for value in (statistics.median(values), min(values), max(values))]
         print(
-            f"{name:>20} {ms[0]:10.3f} {ms[1]:8.3f} {ms[2]:8.3f} {rows[name]['ratio']:16.2f}"
-            f" {min(ratios):6.2f}-{max(ratios):.2f}"
+            f"{name:>{width}} {ms[0]:10.3f} {ms[1]:9.3f} {ms[2]:9.3f} {rows[name]['ratio']:16.2f}"
+            f" {f'{min(ratio):.2f}-{max(ratio):.2f}':>15} {len(values):6}"
         )
-    if out:
-        about = {
-            "command": " ".join(sys.argv),
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            "threads": torch.get_num_threads(),
-            "torch": torch.__version__,
-        }
-        with open(out, "a", encoding="utf-8") as file:
-            file.write(
-                json.dumps({"title": title, "base": base, "about": about, "rows": rows}) + "\n"
-            )
+    append(out, {"title": title, "base": base, "rows": rows})
+
+
+def report_targets(targets: List[Target], out: Optional[str]) -> None:
+    """Print what was promised, what was measured, and whether that will do."""
+    print("\ntargets")
+    width = max(len(name) for name, *_ in targets)
+    for name, value, relation, limit in targets:
+        met = value <= limit if relation == "<=" else value >= limit
+        print(f"{name:>{width}} {value:8.2f}   {relation} {limit:<6g} {'met' if met else 'MISSED'}")
+    append(out, {"title": "targets", "rows": targets})
+
+
+def append(out: Optional[str], record: Dict[str, Any]) -> None:
+    """Add a line of JSON to the file `out`, if there is one: `record` and how it came about."""
+    if out is None:
+        return
+    about = {
+        "command": " ".join([Path(sys.executable).name, *sys.argv]),
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{processor()}, {os.cpu_count()} cores",
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "numba": numba.__version__,
+    }
+    with open(out, "a", encoding="utf-8") as file:
+        file.write(json.dumps({**record, "about": about}) + "\n")
+
+
+def processor() -> str:
+    """The CPU's model where Linux tells it, else its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()

@@ -1,0 +1,53 @@
+"""The benchmarks of the mappings run, and record what they print."""
+
+import json
+
+import pytest
+
+from fairseq_regattn.mappings import MAPPINGS
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def run_script(run_python, package_dir, tmp_path):
+    """Run a benchmark for one round; its output and its lines of JSON."""
+
+    def run(name, *arguments):
+        root = package_dir.parent
+        script = root / "scripts" / "benchmark" / name
+        common = ("--rounds", "1", "--budget", "0.01", "--json", "figures.json")
+        result = run_python(script, *arguments, *common, path=[root])
+        lines = (tmp_path / "figures.json").read_text(encoding="utf-8").splitlines()
+        return result.stdout, [json.loads(line) for line in lines]
+
+    return run
+
+
+def test_mappings(run_script):
+    printed, tables = run_script("mappings.py", "--shape", "4x5", "64x50")
+    assert [table["title"] for table in tables] == [
+        "forward, 4x5, float32",
+        "forward+backward, 4x5, float32",
+        "forward, 64x50, float32",
+        "forward+backward, 64x50, float32",
+        "targets",
+    ]
+    for table in tables[:4]:
+        assert {*MAPPINGS, "torch.softmax", "fusedmax, row by row"} <= set(table["rows"])
+        assert all(len(row["seconds"]) == 1 for row in table["rows"].values())
+    assert all(
+        f"{value:.2f}   {relation}" in printed for _, value, relation, _ in tables[4]["rows"]
+    )
+    assert any(name.startswith("fusedmax / torch.softmax") for name, *_ in tables[4]["rows"])
+
+
+def test_scaling(run_script):
+    _, tables = run_script("scaling.py", "--lengths", "10", "3000", "6000", "--batches", "1000")
+    lengths, batches, hard, targets = tables
+    assert set(lengths["rows"]) == {*MAPPINGS, "fusedmax, ramp", "torch.softmax"}
+    assert set(batches["rows"]) == set(lengths["rows"])
+    assert lengths["fitted"] == [3000, 6000]
+    assert set(lengths["rows"]["fusedmax"]["seconds"]) == {"10", "3000", "6000"}
+    assert "Condat, ramp" in hard["rows"]
+    assert len(targets["rows"]) == 4
