@@ -13,7 +13,8 @@ ASK = """
 import torch, warnings
 from fairseq_regattn.mappings import sparsemax
 from fairseq_regattn.mappings._sparsemax import sparsemax_row
-print(sparsemax(torch.tensor([0.0, 0.5])).tolist(), sum(sparsemax_row.cpu[torch.float32].stats.cache_hits.values()))
+hits = sparsemax_row.cpu[torch.float32].stats.cache_hits
+print(sparsemax(torch.tensor([0.0, 0.5])).tolist(), sum(hits.values()))
 """
 
 
