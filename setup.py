@@ -77,6 +77,7 @@ def installed_distributions():
 INSTALLED = installed_distributions()
 PLOT = ["matplotlib>=3.5"]
 BENCH = ["entmax>=1.1"]
+CUDA = ["numba-cuda[cu12]"]  # with the compiler, several 100 MB; of no use without a GPU
 TEST = [
     "pytest>=7",
     "pytest-xdist>=3",
@@ -115,6 +116,7 @@ setup(
     extras_require={
         "plot": PLOT,
         "bench": BENCH,
+        "cuda": CUDA,
         "test": TEST,
         "all": sorted({*PLOT, *BENCH, *TEST}),
     },

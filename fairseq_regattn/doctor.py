@@ -92,6 +92,20 @@ def check_cuda() -> str:
     return f"none, everything runs on the CPU ({why}; give fairseq-train --cpu)"
 
 
+def check_cuda_mappings() -> str:
+    torch = _import("torch")
+    if not torch.cuda.is_available():
+        return "not needed"
+    problem = _import("fairseq_regattn.mappings._kernels").cuda_problem()
+    if problem is not None:
+        raise Problem(
+            f"run on the CPU, with copies both ways ({problem})",
+            f"pip install 'numba-cuda[cu{(torch.version.cuda or '12').split('.')[0]}]'",
+            essential=False,
+        )
+    return "compiled for the GPU"
+
+
 def check_numpy() -> str:
     return _import("numpy").__version__
 
@@ -228,4 +242,5 @@ CHECKS: Dict[str, Callable[[], str]] = {
     "sacremoses": check_sacremoses,
     "sentencepiece": check_sentencepiece,
     "cuda": check_cuda,
+    "mappings on cuda": check_cuda_mappings,
 }

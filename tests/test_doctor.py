@@ -4,9 +4,11 @@ import sys
 
 import numba
 import pytest
+import torch
 from fairseq import checkpoint_utils, models
 
 from fairseq_regattn import doctor
+from fairseq_regattn.mappings import _kernels
 
 
 def examine(capsys):
@@ -68,6 +70,21 @@ def test_not_registered(capsys, monkeypatch):
     status, found = examine(capsys)
     assert status == 1
     assert found["registered"][0] == "FAIL"
+
+
+def test_a_gpu_without_numba_cuda_is_a_note(capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
+    monkeypatch.setattr(torch.version, "cuda", "12.9")
+    monkeypatch.setattr(_kernels, "cuda_problem", lambda: "ImportError: no numba.cuda")
+    status, found = examine(capsys)
+    assert status == 0
+    verdict, text, remedy = found["mappings on cuda"]
+    assert verdict == "note"
+    assert "no numba.cuda" in text
+    assert "numba-cuda[cu12]" in remedy
+    monkeypatch.setattr(_kernels, "cuda_problem", lambda: None)
+    assert examine(capsys)[1]["mappings on cuda"] == ("ok", "compiled for the GPU")
 
 
 def test_no_cache_is_a_note(capsys, monkeypatch):

@@ -15,7 +15,7 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numba
 import numpy as np
@@ -184,50 +184,61 @@ def kernel(floats: int, ints: int, side: torch.dtype = torch.bool) -> Callable[[
 def _on_cpu(kernel: Kernel, scores: Tensor, side, first, second, out: Tensor, labels, slopes):
     rows, length = scores.shape
     scores = scores.contiguous()
-    side = None if side is None else side.contiguous()
-    first, firsts = _value_and_column(first, rows)
-    second, seconds = _value_and_column(second, rows)
-    sizes = kernel.floats * length + 1, kernel.ints * length + 1
+    if side is not None:
+        side = side.contiguous()
+    firsts = seconds = None
+    if isinstance(first, Tensor):
+        first, firsts = 0.0, _column(first, rows)
+    if isinstance(second, Tensor):
+        second, seconds = 0.0, _column(second, rows)
     loop = kernel.cpu[scores.dtype]
-    address = Tensor.data_ptr
+    sizes = kernel.floats * length + 1, kernel.ints * length + 1
     inputs = (
         rows,
         length,
-        address(scores),
-        0 if side is None else address(side),
+        scores.data_ptr(),
+        0 if side is None else side.data_ptr(),
         first,
-        0 if firsts is None else address(firsts),
+        0 if firsts is None else firsts.data_ptr(),
         second,
-        0 if seconds is None else address(seconds),
+        0 if seconds is None else seconds.data_ptr(),
     )
     outputs = (
-        address(out),
-        0 if labels is None else address(labels),
-        0 if slopes is None else address(slopes),
+        out.data_ptr(),
+        0 if labels is None else labels.data_ptr(),
+        0 if slopes is None else slopes.data_ptr(),
     )
-    workers = 1
-    if rows * length >= PARALLEL_FROM:
-        workers = min(rows, torch.get_num_threads())
-    if workers == 1:
-        loop(0, rows, *inputs, *_scratch(*sizes)[2:], *outputs)
-        return
+    if rows * length < PARALLEL_FROM or torch.get_num_threads() == 1:
+        scratch = _scratch(*sizes)  # held until the loop is over
+        loop(0, rows, *inputs, *scratch[2:], *outputs)
+    else:
+        _in_threads(loop, rows, inputs, sizes, outputs)
 
-    size = -(-rows // workers)
+
+def _in_threads(
+    loop: Callable[..., None],
+    rows: int,
+    inputs: Tuple[Any, ...],
+    sizes: Tuple[int, int],
+    outputs: Tuple[int, int, int],
+) -> None:
+    """As many equal parts as torch uses threads; this thread takes the first."""
+    part = -(-rows // min(rows, torch.get_num_threads()))
 
     def work(start: int) -> None:
-        loop(start, min(start + size, rows), *inputs, *_scratch(*sizes)[2:], *outputs)
+        scratch = _scratch(*sizes)
+        loop(start, min(start + part, rows), *inputs, *scratch[2:], *outputs)
 
-    others: List[Any] = [_pool().submit(work, start) for start in range(size, rows, size)]
-    work(0)
-    for other in others:
-        other.result()
+    others = [_pool().submit(work, start) for start in range(part, rows, part)]
+    try:
+        work(0)
+    finally:  # they write to the caller's memory: never leave them behind
+        for other in others:
+            other.result()
 
 
-def _value_and_column(value: Parameter, rows: int) -> Tuple[float, Optional[Tensor]]:
-    """A parameter as one number for all rows, or as float64 for each."""
-    if not isinstance(value, Tensor):
-        return value, None
-    return 0.0, value.detach().double().expand(rows, 1).contiguous()
+def _column(value: Tensor, rows: int) -> Tensor:
+    return value.detach().double().expand(rows, 1).contiguous()
 
 
 _local = threading.local()
@@ -273,7 +284,7 @@ def cuda_problem() -> Optional[str]:
         problem = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     warnings.warn(
         "numba cannot compile for this GPU, so every mapping but softmax copies CUDA tensors to"
-        f" the host and back; pip install numba-cuda may help. {problem}",
+        f" the host and back; see python -m fairseq_regattn doctor. {problem}",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -181,24 +181,21 @@ class Rows:
         return values.reshape(self.shape[:-1]).to(self.dtype)
 
 
-def _are_rows(
+def _rows_already(
     scores: Tensor, dim: int, padding_mask: Optional[Tensor], params: Dict[str, Parameter]
 ) -> bool:
-    """The case of every training step: rows already, which need no ceremony."""
-    return (
-        dim == -1
-        and isinstance(scores, Tensor)
-        and scores.dim() == 2
-        and scores.dtype in (torch.float32, torch.float64)
-        and not any(isinstance(value, Tensor) for value in params.values())
-        and (
-            padding_mask is None
-            or (
-                isinstance(padding_mask, Tensor)
-                and padding_mask.dtype == torch.bool
-                and padding_mask.shape == scores.shape
-            )
-        )
+    """The case of every training step, for which the checks must cost next to nothing."""
+    if dim != -1 or not isinstance(scores, Tensor) or scores.dim() != 2:
+        return False
+    if scores.dtype is not torch.float32 and scores.dtype is not torch.float64:
+        return False
+    for value in params.values():
+        if type(value) is not float:
+            return False
+    return padding_mask is None or (
+        isinstance(padding_mask, Tensor)
+        and padding_mask.dtype is torch.bool
+        and padding_mask.shape == scores.shape
     )
 
 
@@ -210,9 +207,10 @@ def by_rows(
     **params: Parameter,
 ) -> Tensor:
     """Apply ``solve(scores, mask, **params)``, written for rows, to scores of any shape."""
-    if _are_rows(scores, dim, padding_mask, params):
-        numbers_of = {name: _number(name, v, scores.dtype) for name, v in params.items()}
-        return solve(scores, padding_mask, **numbers_of)
+    if _rows_already(scores, dim, padding_mask, params):
+        for name, value in params.items():
+            _number(name, value, scores.dtype)
+        return solve(scores, padding_mask, **params)
     rows = Rows(scores, dim, padding_mask, params)
     return rows.restore(solve(rows.scores, rows.mask, **rows.params))
 

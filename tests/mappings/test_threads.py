@@ -95,3 +95,17 @@ def test_scratch_is_reused_and_not_hoarded():
     huge = _kernels._scratch(_kernels._KEEP + 1, 50)
     assert huge[0].size > _kernels._KEEP
     assert _kernels._scratch(150, 40) is larger
+
+
+@pytest.mark.parametrize("case", [case for case in ALL if case.name != "softmax"], ids=ids)
+def test_a_row_too_long_for_the_kept_scratch(case, threads):
+    """Its scratch lives as long as the kernel runs: memory given back would crash here."""
+    scores = torch.zeros(2, _kernels._KEEP + 1)
+    scores[:, 7:9] = 3.0
+    scores[1, 7] = -3.0
+    setting = {"lam": 0.0} if "lam" in case.params else {}
+    short = case(scores[:, :20], **setting)
+    for count in (threads, 1):
+        torch.set_num_threads(count)
+        weights = case(scores, **setting)
+        torch.testing.assert_close(weights[:, :20], short, rtol=0, atol=1e-6)
