@@ -19,6 +19,19 @@ class Memory(NamedTuple):
     values: Tensor  # bsz x src_len x value_dim
     padding_mask: Tensor  # bsz x src_len, True = ignore
 
+    def for_rows(self, sentences: Tensor) -> "Memory":
+        """The memory of rows that read these `sentences`, numbers from 0 to bsz - 1.
+
+        Beams of one sentence share its entry, if every sentence has equally many; row r reads
+        entry ``r // (rows / entries)``.
+        """
+        kept, beams = torch.unique_consecutive(sentences, return_counts=True)
+        if bool((beams != beams[:1]).any()):
+            kept = sentences
+        if torch.equal(kept, torch.arange(len(self.keys), device=kept.device)):
+            return self
+        return Memory(*(part.index_select(0, kept) for part in self))
+
 
 class Attention(nn.Module):
     """Attend to a memory with any registered mapping.
@@ -60,12 +73,23 @@ class Attention(nn.Module):
         """Prepare encoder states ``bsz x src_len x value_dim``, once a batch."""
         return Memory(self.score.keys(values), values, padding_mask)
 
-    def forward(self, query: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
-        """``bsz x query_dim`` -> context ``bsz x value_dim``, weights ``bsz x src_len``."""
-        scores = self.score(query, memory.keys)
-        weights = self.mapping(scores, memory.padding_mask)
-        context = torch.bmm(weights.unsqueeze(1), memory.values).squeeze(1)
-        return context, weights
+    def forward(self, queries: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
+        """Attend to each sentence with any number of queries: steps, beams.
+
+        Args:
+            queries: ``rows x n x query_dim``, rows a multiple of bsz.
+            memory: of bsz sentences; neighbouring rows read the same (:meth:`Memory.for_rows`).
+
+        Returns:
+            Context ``rows x n x value_dim`` and weights ``rows x n x src_len``.
+        """
+        rows, n = queries.shape[:2]
+        scores = self.score(queries.reshape(len(memory.keys), -1, queries.size(2)), memory.keys)
+        mask = memory.padding_mask.unsqueeze(1).expand_as(scores)
+        # mappings that users register are handed a matrix, and a mask of its shape
+        weights = self.mapping(scores.flatten(0, 1), mask.flatten(0, 1)).view_as(scores)
+        context = torch.bmm(weights, memory.values)
+        return context.view(rows, n, -1), weights.reshape(rows, n, -1)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         key = prefix + "mapping_version"

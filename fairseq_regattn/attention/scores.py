@@ -9,7 +9,7 @@ from fairseq_regattn.errors import UsageError
 
 
 class Score(nn.Module):
-    """Scores of one query against the keys of its source sentence.
+    """Scores of queries against the keys of their source sentence.
 
     `keys` does once a sentence what need not be done once a step.
     """
@@ -18,9 +18,10 @@ class Score(nn.Module):
         """Encoder states ``bsz x src_len x value_dim`` -> ``bsz x src_len x key_dim``."""
         raise NotImplementedError
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """``bsz x query_dim``, ``bsz x src_len x key_dim`` -> scores ``bsz x src_len``."""
-        return torch.bmm(keys, query.unsqueeze(2)).squeeze(2)
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """``bsz x n x query_dim``, ``bsz x src_len x key_dim`` -> ``bsz x n x src_len``."""
+        # queries first: with n = 1 the product the other way round is ten times slower
+        return torch.bmm(queries, keys.transpose(1, 2))
 
 
 class GeneralScore(Score):
@@ -61,9 +62,10 @@ class MLPScore(Score):
     def keys(self, values: Tensor) -> Tensor:
         return self.key_projection(values)
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        hidden = torch.tanh(keys + self.query_projection(query).unsqueeze(1))
-        return self.output(hidden).squeeze(2)
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        projected = self.query_projection(queries)
+        hidden = torch.tanh(keys.unsqueeze(1) + projected.unsqueeze(2))
+        return self.output(hidden).squeeze(3)  # of bsz x n x src_len x query_dim
 
 
 SCORES: Dict[str, Type[Score]] = {"general": GeneralScore, "dot": DotScore, "mlp": MLPScore}

@@ -11,22 +11,55 @@ from torch import Tensor, nn
 
 from fairseq_regattn.attention import Attention, Memory
 from fairseq_regattn.models.lstm_encoder import EncoderOut
+from fairseq_regattn.models.stepwise import StepwiseLinear, lstm_step
 
 
-def _step(gates: Tensor, cell: Tensor) -> Tuple[Tensor, Tensor]:
-    """One LSTM step from summed gates ``bsz x 4 hidden`` (torch's order: i, f, g, o)."""
-    into, forget, candidate, out = gates.chunk(4, 1)
-    cell = torch.sigmoid(forget) * cell + torch.sigmoid(into) * torch.tanh(candidate)
-    return torch.sigmoid(out) * torch.tanh(cell), cell
+def _stepwise(starts: Tensor, *weights: Tensor) -> StepwiseLinear:
+    """Products that are added to ``tgt_len x bsz x out``."""
+    return StepwiseLinear(starts.flatten(0, 1), [starts.size(1)] * len(starts), *weights)
 
 
 class _State:
-    """Hidden and cell states of every layer, and the last attentional output."""
+    """Where decoding stands: all that one step leaves to the next.
 
-    def __init__(self, hiddens: List[Tensor], cells: List[Tensor], feed: Tensor):
-        self.hiddens = hiddens  # layers x (bsz x hidden)
+    Args:
+        hiddens, cells: of each layer, ``rows x hidden``.
+        feed: the last attentional output, ``rows x hidden``.
+        memory: row r reads its entry ``r // (rows / entries)``; beams share one.
+    """
+
+    def __init__(self, hiddens: List[Tensor], cells: List[Tensor], feed: Tensor, memory: Memory):
+        self.hiddens = hiddens
         self.cells = cells
-        self.feed = feed  # bsz x hidden
+        self.feed = feed
+        self.memory = memory
+
+    @classmethod
+    def cached(cls, cache: Dict[str, Any]) -> "_State":
+        """From what `cache` returned."""
+        memory = Memory(*(cache[name] for name in Memory._fields))
+        hiddens, cells = (list(cache[name].unbind(0)) for name in ("hiddens", "cells"))
+        return cls(hiddens, cells, cache["feed"], memory)
+
+    def cache(self) -> Dict[str, Tensor]:
+        """As fairseq keeps it between steps."""
+        hiddens, cells = torch.stack(self.hiddens), torch.stack(self.cells)
+        return {"hiddens": hiddens, "cells": cells, "feed": self.feed, **self.memory._asdict()}
+
+    def step(self, layer: int, gates: Tensor) -> Tensor:
+        """Advance one layer; its new hidden state."""
+        self.hiddens[layer], self.cells[layer] = lstm_step(gates, self.cells[layer])
+        return self.hiddens[layer]
+
+    def pick(self, rows: Tensor) -> "_State":
+        """The state of chosen rows: exchanged, repeated, left out."""
+        beams = len(self.feed) // len(self.memory.keys)
+        return _State(
+            [hidden.index_select(0, rows) for hidden in self.hiddens],
+            [cell.index_select(0, rows) for cell in self.cells],
+            self.feed.index_select(0, rows),
+            self.memory.for_rows(rows.div(beams, rounding_mode="floor")),
+        )
 
 
 class RegAttnLSTMDecoder(FairseqIncrementalDecoder):
@@ -34,7 +67,7 @@ class RegAttnLSTMDecoder(FairseqIncrementalDecoder):
 
     With input feeding (the default) that attentional output joins the next step's input.
     What does not depend on the step is computed once a sentence: the embedding half of the
-    first layer's gates, and the attention's keys.
+    first layer's gates, and the attention's keys, which all beams of a sentence share.
 
     Args:
         embed_tokens: target embeddings, ``vocabulary x embed_dim``.
@@ -116,74 +149,79 @@ class RegAttnLSTMDecoder(FairseqIncrementalDecoder):
     ) -> Tuple[Tensor, Dict[str, List[Optional[Tensor]]]]:
         """As `forward`, before the output layer."""
         assert encoder_out is not None
-        cached = self.get_incremental_state(incremental_state, "state")
-        if cached is None:
+        cache = self.get_incremental_state(incremental_state, "state")
+        if cache is None:
             state = self._first_state(encoder_out)
-            memory = self.attention.remember(encoder_out.values, encoder_out.padding_mask)
         else:
             prev_output_tokens = prev_output_tokens[:, -1:]
-            state = _State(
-                list(cached["hiddens"].unbind(0)), list(cached["cells"].unbind(0)), cached["feed"]
-            )
-            memory = Memory(cached["keys"], encoder_out.values, encoder_out.padding_mask)
-
-        outputs, weights = self._run(prev_output_tokens, state, memory)
-
-        self.set_incremental_state(
-            incremental_state,
-            "state",
-            {
-                "hiddens": torch.stack(state.hiddens),
-                "cells": torch.stack(state.cells),
-                "feed": state.feed,
-                "keys": memory.keys,
-            },
-        )
-        features = torch.stack(outputs, 1)  # bsz x tgt_len x hidden
+            state = _State.cached(cache)
+        embedded = self.dropout_in_module(self.embed_tokens(prev_output_tokens.t()))
+        run = self._run_fed if self.input_feeding else self._run_unfed
+        features, weights = run(embedded, state)
+        if incremental_state is not None:
+            self.set_incremental_state(incremental_state, "state", state.cache())
         if self.narrow is not None:
             features = self.dropout_out_module(self.narrow(features))
-        return features, {"attn": [torch.stack(weights, 1) if self.need_attn else None]}
+        return features, {"attn": [weights if self.need_attn else None]}
 
     def _first_state(self, encoder_out: EncoderOut) -> _State:
         hiddens, cells = encoder_out.hiddens, encoder_out.cells
         if self.hidden_bridge is not None and self.cell_bridge is not None:
             hiddens, cells = self.hidden_bridge(hiddens), self.cell_bridge(cells)
         feed = hiddens.new_zeros(hiddens.size(1), self.hidden_size)
-        return _State(list(hiddens.unbind(0)), list(cells.unbind(0)), feed)
+        memory = self.attention.remember(encoder_out.values, encoder_out.padding_mask)
+        state = _State(list(hiddens.unbind(0)), list(cells.unbind(0)), feed, memory)
+        return state if encoder_out.sentences is None else state.pick(encoder_out.sentences)
 
-    def _run(
-        self, tokens: Tensor, state: _State, memory: Memory
-    ) -> Tuple[List[Tensor], List[Tensor]]:
-        """Advance `state` over ``bsz x tgt_len`` tokens; outputs and weights of each step."""
-        first = self.layers[0]
-        embedded = self.dropout_in_module(self.embed_tokens(tokens))
-        embedded_gates = F.linear(  # bsz x tgt_len x 4 hidden
-            embedded, first.weight_ih[:, : self.embed_dim], first.bias_ih + first.bias_hh
-        ).unbind(1)
-        recurrent = [  # what multiplies [input; hidden] at every step
-            torch.cat(
-                [cell.weight_ih[:, self.embed_dim if cell is first else 0 :], cell.weight_hh], 1
-            ).t()
-            for cell in self.layers
-        ]
-        biases = [cell.bias_ih + cell.bias_hh for cell in self.layers]
+    def _run_fed(self, embedded: Tensor, state: _State) -> Tuple[Tensor, Tensor]:
+        """Advance `state` over ``tgt_len x bsz x embed_dim``, step by step.
+
+        Returns:
+            Attentional outputs ``bsz x tgt_len x hidden``, weights ``bsz x tgt_len x src_len``.
+        """
+        # what a layer knows of its input beforehand: the first the words, the others nothing
+        known = [embedded] + [embedded[..., :0]] * (len(self.layers) - 1)
+        layers = [self._unroll(cell, values) for cell, values in zip(self.layers, known)]
+        nothing = embedded.new_zeros(1, 1, self.hidden_size).expand(*embedded.shape[:2], -1)
+        output_weight = self.output_projection.weight
+        combine = _stepwise(nothing, *output_weight.tensor_split([-self.hidden_size], 1))
         outputs, weights = [], []
-        for gates in embedded_gates:
-            below = state.feed if self.input_feeding else None
-            for layer in range(len(self.layers)):
-                hidden = state.hiddens[layer]
-                both = hidden if below is None else torch.cat([below, hidden], 1)
-                start = biases[layer] if layer else gates
-                hidden, cell = _step(torch.addmm(start, both, recurrent[layer]), state.cells[layer])
-                state.hiddens[layer], state.cells[layer] = hidden, cell
-                if layer + 1 < len(self.layers):
+        for step in range(len(embedded)):
+            below = state.feed
+            for layer, gates in enumerate(layers):
+                hidden = state.step(layer, gates(step, below, state.hiddens[layer]))
+                if layer + 1 < len(layers):
                     below = self.dropout_module(hidden)
-            context, attended = self.attention(hidden, memory)
-            combined = torch.tanh(self.output_projection(torch.cat([context, hidden], 1)))
+            context, attended = self.attention(hidden.unsqueeze(1), state.memory)
+            combined = torch.tanh(combine(step, context.squeeze(1), hidden))
             state.feed = self.dropout_out_module(combined)
             outputs.append(state.feed)
             weights.append(attended)
-        return outputs, weights
+        return torch.stack(outputs, 1), torch.cat(weights, 1)
+
+    def _run_unfed(self, embedded: Tensor, state: _State) -> Tuple[Tensor, Tensor]:
+        """As `_run_fed`, but layer by layer, and one attention for all steps."""
+        outputs = embedded
+        for layer, cell in enumerate(self.layers):
+            if layer:
+                outputs = self.dropout_module(outputs)
+            gates = self._unroll(cell, outputs)
+            outputs = torch.stack(
+                [
+                    state.step(layer, gates(step, state.hiddens[layer]))
+                    for step in range(len(embedded))
+                ]
+            )
+        queries = outputs.transpose(0, 1)  # bsz x tgt_len x hidden
+        context, weights = self.attention(queries, state.memory)
+        combined = torch.tanh(self.output_projection(torch.cat([context, queries], 2)))
+        return self.dropout_out_module(combined), weights
+
+    def _unroll(self, cell: LSTMCell, known: Tensor) -> StepwiseLinear:
+        """A layer's gates; ``tgt_len x bsz x known`` of its input is known beforehand."""
+        known_weight, rest = cell.weight_ih.tensor_split([known.size(2)], 1)
+        starts = F.linear(known, known_weight, cell.bias_ih + cell.bias_hh)
+        return _stepwise(starts, *([rest] if rest.size(1) else []), cell.weight_hh)
 
     def output_layer(self, features: Tensor) -> Tensor:
         """``... x out_embed_dim`` -> ``... x vocabulary``."""
@@ -195,14 +233,10 @@ class RegAttnLSTMDecoder(FairseqIncrementalDecoder):
         self, incremental_state: Optional[Dict[str, Any]], new_order: Tensor
     ) -> None:
         """Pick beams ``new_order``."""
-        cached = self.get_incremental_state(incremental_state, "state")
-        if cached is not None:
-            by_layer = ("hiddens", "cells")
-            picked = {
-                name: value.index_select(1 if name in by_layer else 0, new_order)
-                for name, value in cached.items()
-            }
-            self.set_incremental_state(incremental_state, "state", picked)
+        cache = self.get_incremental_state(incremental_state, "state")
+        if cache is not None:
+            picked = _State.cached(cache).pick(new_order)
+            self.set_incremental_state(incremental_state, "state", picked.cache())
 
     def max_positions(self) -> int:
         """Longest target in tokens."""

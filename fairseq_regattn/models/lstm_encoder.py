@@ -1,11 +1,13 @@
 """fairseq's LSTM encoder, answering in the coordinates of its input."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import torch
 import torch.nn.functional as F
 from fairseq.models.lstm import LSTMEncoder
 from torch import Tensor
+
+from fairseq_regattn.models.packed_lstm import PackedLSTM
 
 
 class EncoderOut(NamedTuple):
@@ -15,6 +17,7 @@ class EncoderOut(NamedTuple):
     hiddens: Tensor  # layers x bsz x units
     cells: Tensor  # layers x bsz x units
     padding_mask: Tensor  # bsz x src_len, True = padding
+    sentences: Optional[Tensor] = None  # rows of a beam search, which sentence each reads
 
 
 class RegAttnLSTMEncoder(LSTMEncoder):
@@ -30,6 +33,7 @@ class RegAttnLSTMEncoder(LSTMEncoder):
     def __init__(self, dictionary, *, dropout: float, dropout_out: float, **kwargs):
         super().__init__(dictionary, dropout_out=dropout, **kwargs)
         self.dropout_out_module.p = dropout_out
+        self.lstm.__class__ = PackedLSTM  # with the parameters that fairseq has drawn
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, **_unused) -> EncoderOut:
         """``bsz x src_len`` tokens, padded on either side, in any order of lengths."""
@@ -48,10 +52,10 @@ class RegAttnLSTMEncoder(LSTMEncoder):
         return EncoderOut(values, hiddens, cells, mask)
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        """Pick sentences (beams) ``new_order`` out of the batch."""
-        return EncoderOut(
-            encoder_out.values.index_select(0, new_order),
-            encoder_out.hiddens.index_select(1, new_order),
-            encoder_out.cells.index_select(1, new_order),
-            encoder_out.padding_mask.index_select(0, new_order),
-        )
+        """Pick rows ``new_order``: remembered here, and applied where the decoder starts.
+
+        Beam search asks for it at every step, and copies of the sentences would cost more
+        than the step.
+        """
+        rows = encoder_out.sentences
+        return encoder_out._replace(sentences=new_order if rows is None else rows[new_order])

@@ -7,6 +7,7 @@ from fairseq_regattn.attention import ATTENTIONS, Attention, build_mapping
 from fairseq_regattn.errors import UsageError
 
 BSZ, LENGTH, QUERY, VALUE = 3, 6, 4, 5
+BEAMS, STEPS = 2, 3
 
 
 def attention(name="fusedmax", score="general", allow_swap=False, **params):
@@ -17,28 +18,47 @@ def attention(name="fusedmax", score="general", allow_swap=False, **params):
 
 def batch():
     values = torch.randn(BSZ, LENGTH, VALUE, dtype=torch.float64)
-    query = torch.randn(BSZ, QUERY, dtype=torch.float64)
+    queries = torch.randn(BSZ * BEAMS, STEPS, QUERY, dtype=torch.float64)
     mask = torch.zeros(BSZ, LENGTH, dtype=torch.bool)
     mask[1, 4:] = True
     mask[2, :3] = True
-    return query, values, mask
+    return queries, values, mask
 
 
 @pytest.mark.parametrize("score", ["general", "mlp"])
 @pytest.mark.parametrize("name", sorted(ATTENTIONS))
 def test_context_is_the_weighted_sum(name, score):
     module = attention(name, score)
-    query, values, mask = batch()
-    context, weights = module(query, module.remember(values, mask))
-    assert weights.shape == (BSZ, LENGTH)
-    assert (weights[mask] == 0).all()
-    torch.testing.assert_close(weights.sum(-1), torch.ones(BSZ, dtype=torch.float64))
-    for b in range(BSZ):
-        keep = ~mask[b]
-        scores = module.score(query[b : b + 1], module.score.keys(values[b : b + 1, keep]))[0]
-        alone = ATTENTIONS[name](scores)
-        torch.testing.assert_close(weights[b, keep], alone)
-        torch.testing.assert_close(context[b], alone @ values[b, keep])
+    queries, values, mask = batch()
+    context, weights = module(queries, module.remember(values, mask))
+    assert weights.shape == (BSZ * BEAMS, STEPS, LENGTH)
+    assert context.shape == (BSZ * BEAMS, STEPS, VALUE)
+    for row in range(BSZ * BEAMS):
+        sentence = row // BEAMS
+        keep = ~mask[sentence]
+        keys = module.score.keys(values[sentence : sentence + 1, keep])
+        for step in range(STEPS):
+            scores = module.score(queries[row, step].view(1, 1, -1), keys).flatten()
+            alone = ATTENTIONS[name](scores)
+            torch.testing.assert_close(weights[row, step, keep], alone)
+            torch.testing.assert_close(context[row, step], alone @ values[sentence, keep])
+            assert (weights[row, step, ~keep] == 0).all()
+
+
+def test_a_mapping_is_handed_a_matrix_and_a_mask_of_its_shape(registry):
+    """Whatever the number of beams and steps."""
+    seen = []
+
+    def mine(scores, dim=-1, *, padding_mask=None):
+        seen.append((dim, scores.shape, padding_mask.shape))
+        return registry["softmax"](scores, dim, padding_mask=padding_mask)
+
+    registry["mine"] = mine
+    module = attention("mine")
+    queries, values, mask = batch()
+    module(queries, module.remember(values, mask))
+    size = (BSZ * BEAMS * STEPS, LENGTH)
+    assert seen == [(-1, size, size)]
 
 
 def test_version_is_the_mapping():

@@ -6,7 +6,7 @@ import torch
 from fairseq_regattn.attention import SCORES, Attention, build_mapping
 from fairseq_regattn.errors import UsageError
 
-BSZ, LENGTH, QUERY, VALUE = 3, 5, 4, 6
+BSZ, QUERIES, LENGTH, QUERY, VALUE = 3, 2, 5, 4, 6
 
 
 def general(score, value, query):
@@ -36,12 +36,14 @@ def test_one_by_one(name):
     torch.manual_seed(0)
     score = SCORES[name](QUERY, value_dim).double()
     values = torch.randn(BSZ, LENGTH, value_dim, dtype=torch.float64)
-    query = torch.randn(BSZ, QUERY, dtype=torch.float64)
-    scores = score(query, score.keys(values))
-    assert scores.shape == (BSZ, LENGTH)
+    queries = torch.randn(BSZ, QUERIES, QUERY, dtype=torch.float64)
+    scores = score(queries, score.keys(values))
+    assert scores.shape == (BSZ, QUERIES, LENGTH)
     for b in range(BSZ):
-        for i in range(LENGTH):
-            torch.testing.assert_close(scores[b, i], NAIVE[name](score, values[b, i], query[b]))
+        for n in range(QUERIES):
+            for i in range(LENGTH):
+                alone = NAIVE[name](score, values[b, i], queries[b, n])
+                torch.testing.assert_close(scores[b, n, i], alone)
 
 
 def test_dot_of_unequal_sizes_names_both():

@@ -103,6 +103,19 @@ def test_input_feeding_matters(build):
     assert unfed.decoder.input_feeding is False
 
 
+def test_no_input_feeding_is_feeding_with_weights_of_zero(build):
+    fed, unfed = build("fusedmax", **DEEP), build("fusedmax", no_input_feeding=True, **DEEP)
+    state = fed.state_dict()
+    weight = state["decoder.layers.0.weight_ih"]
+    weight[:, 7:] = 0
+    unfed.load_state_dict({**state, "decoder.layers.0.weight_ih": weight[:, :7]})
+    tokens, lengths = toy.pad(toy.sentences([7, 3, 5]))
+    previous = toy.shifted(toy.sentences([6, 4, 2], words=17))
+    (logits, extra), (expected, attn) = (model(tokens, lengths, previous) for model in (fed, unfed))
+    torch.testing.assert_close(logits, expected)
+    torch.testing.assert_close(extra["attn"][0], attn["attn"][0])
+
+
 def test_shared_embeddings_are_one_tensor(build):
     model = make(build, **SHARED)
     assert model.encoder.embed_tokens is model.decoder.embed_tokens
