@@ -17,10 +17,11 @@ _COUNTED = 32  # a quadratic number of comparisons, but several at a time
 
 
 @jit
-def sort_descending(keys, order, spare, n):
-    """Fill ``order[:n]`` so that ``keys[order]`` descends; `spare` is scratch of length n.
+def sort_descending(keys, n, ordered, order, spare_keys, spare_order):
+    """Fill `ordered` with the first n keys, descending, and `order` with their positions.
 
-    Stretches are ranked by counting, which has no branch to mispredict, then merged.
+    Stretches are ranked by counting, which has no branch to mispredict, then merged, keys and
+    positions together: looking keys up by position would miss the cache.
     """
     for start in range(0, n, _COUNTED):
         some = keys[start : min(start + _COUNTED, n)]
@@ -28,28 +29,33 @@ def sort_descending(keys, order, spare, n):
             rank = 0
             for j in range(some.size):
                 rank += (some[j] > some[i]) | ((some[j] == some[i]) & (j < i))
+            ordered[start + rank] = some[i]
             order[start + rank] = start + i
     width = _COUNTED
     while width < n:
         for k in range(n):
-            spare[k] = order[k]
+            spare_keys[k] = ordered[k]
+            spare_order[k] = order[k]
         for start in range(0, n, 2 * width):
             middle, stop = min(start + width, n), min(start + 2 * width, n)
             left, right, k = start, middle, start
             while left < middle and right < stop:
-                first, second = spare[left], spare[right]
-                take = keys[first] >= keys[second]
-                order[k] = first if take else second
+                take = spare_keys[left] >= spare_keys[right]
+                source = left if take else right
+                ordered[k] = spare_keys[source]
+                order[k] = spare_order[source]
                 left += take
                 right += not take
                 k += 1
-            for rest in range(left, middle):
-                order[k + rest - left] = spare[rest]
+            for source in range(left, middle):  # what is left on the right is in place
+                ordered[k] = spare_keys[source]
+                order[k] = spare_order[source]
+                k += 1
         width *= 2
 
 
 @jit
-def ordered_prox(keys, n, total, lam, order, starts, means, groups, slopes):
+def ordered_prox(keys, n, total, lam, ordered, order, starts, means, groups, slopes):
     """``argmin_y 1/2 ||y - keys||^2 + lam sum_k (total-1-k) y_[k]``, y_[0] >= ..., in place.
 
     The k-th largest key is lowered by ``lam (total-1-k)``, then pooled with its neighbours
@@ -59,13 +65,13 @@ def ordered_prox(keys, n, total, lam, order, starts, means, groups, slopes):
         total: how many keys there are; the n given are the largest.
         groups: out, pool number of each position.
         slopes: out, d(value)/d(lam) of each pool.
-        order, starts, means: scratch of length n, n + 1 and n.
+        ordered, order, starts, means: scratch of length n, n, n + 1 and n.
     """
-    sort_descending(keys, order, starts, n)
+    sort_descending(keys, n, ordered, order, means, starts)
     pools = 0
     for rank in range(n):
         starts[pools] = rank
-        means[pools] = keys[order[rank]] - lam * (total - 1 - rank)
+        means[pools] = ordered[rank] - lam * (total - 1 - rank)
         pools += 1
         stop = rank + 1
         while pools > 1 and means[pools - 1] >= means[pools - 2]:
@@ -77,7 +83,7 @@ def ordered_prox(keys, n, total, lam, order, starts, means, groups, slopes):
         start, stop = starts[pool], starts[pool + 1]
         mean = 0.0
         for rank in range(start, stop):
-            mean += keys[order[rank]] - lam * (total - 1 - rank)
+            mean += ordered[rank] - lam * (total - 1 - rank)
         mean /= stop - start
         for rank in range(start, stop):
             keys[order[rank]] = mean
@@ -85,7 +91,7 @@ def ordered_prox(keys, n, total, lam, order, starts, means, groups, slopes):
         slopes[pool] = 0.5 * (start + stop - 1) + 1.0 - total  # the ranks' mean
 
 
-@kernel(floats=3, ints=5)
+@kernel(floats=4, ints=5)
 def oscarmax_row(scores, mask, gamma, lam, floats, ints, out, labels, slopes):
     """Oscarmax of a row.
 
@@ -93,7 +99,8 @@ def oscarmax_row(scores, mask, gamma, lam, floats, ints, out, labels, slopes):
     scores less cannot end up in a pool above the threshold: it only lowers a pool's mean.
     """
     n = scores.size
-    values, slopes_of, means = floats[:n], floats[n : 2 * n], floats[2 * n : 3 * n]
+    values, slopes_of = floats[:n], floats[n : 2 * n]
+    means, ordered = floats[2 * n : 3 * n], floats[3 * n : 4 * n]
     where, groups, order = ints[:n], ints[n : 2 * n], ints[2 * n : 3 * n]
     ranks = starts = ints[3 * n : 4 * n + 1]
     reach = 1.0 + lam * (n - 1) if 0.0 <= lam < math.inf else math.nan
@@ -108,7 +115,7 @@ def oscarmax_row(scores, mask, gamma, lam, floats, ints, out, labels, slopes):
         for i in range(kept):
             lowest = min(lowest, values[i])
         step = min(lam, -lowest)
-    ordered_prox(values, kept, present, step, order, starts, means, groups, slopes_of)
+    ordered_prox(values, kept, present, step, ordered, order, starts, means, groups, slopes_of)
     store(kept, values, where, groups, slopes_of, out, labels, slopes)
 
 

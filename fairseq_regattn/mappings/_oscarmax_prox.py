@@ -14,12 +14,13 @@ from fairseq_regattn.mappings._rows import Parameter, by_rows, ignored, or_nan
 from fairseq_regattn.mappings._simplex import LARGE, refuse
 
 
-@kernel(floats=4, ints=5)
+@kernel(floats=5, ints=5)
 def oscar_prox_row(scores, mask, _gamma, lam, floats, ints, out, labels, slopes):
     """The OSCAR proximal operator of a row of finite scores, or NaN."""
     n = scores.size
     values, sizes = floats[:n], floats[n : 2 * n]
     slopes_of, means = floats[2 * n : 3 * n], floats[3 * n : 4 * n]
+    ordered = floats[4 * n : 5 * n]
     where, groups, order = ints[:n], ints[n : 2 * n], ints[2 * n : 3 * n]
     starts = ints[3 * n : 4 * n + 1]
     ok = 0.0 <= lam < math.inf
@@ -41,7 +42,7 @@ def oscar_prox_row(scores, mask, _gamma, lam, floats, ints, out, labels, slopes)
     if slopes.size >= n:
         slopes[:] = 0
     step = min(lam, LARGE)  # its multiples must stay finite
-    ordered_prox(sizes, present, present, step, order, starts, means, groups, slopes_of)
+    ordered_prox(sizes, present, present, step, ordered, order, starts, means, groups, slopes_of)
     for i in range(present):
         if sizes[i] > 0:
             j = where[i]

@@ -1,5 +1,6 @@
 """Paired timing: every contestant runs once a round, so drift of the machine hits all alike."""
 
+import ctypes
 import gc
 import json
 import os
@@ -29,6 +30,15 @@ def both(function: Callable[[Tensor], Tensor], scores: Tensor, direction: Tensor
     torch.autograd.grad(function(scores), scores, direction)
 
 
+def keep_memory() -> None:
+    """Let glibc keep what is freed, so that nobody pays for pages the last one gave back."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt is not None:
+        trim_threshold, mmap_threshold = -1, -3
+        mallopt(trim_threshold, 1 << 30)
+        mallopt(mmap_threshold, 1 << 30)
+
+
 def paired(
     contestants: Dict[str, Contestant],
     rounds: int,
@@ -42,6 +52,7 @@ def paired(
     One too slow for a call a round leaves when its budget is spent, so that figures of the same
     index are always of the same round.
     """
+    keep_memory()
     repeats = dict.fromkeys(contestants, 1)
     lasts = dict.fromkeys(contestants, rounds)
     seconds: Seconds = {name: [] for name in contestants}
