@@ -6,7 +6,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped, store
+from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped, store, ungroup
 from fairseq_regattn.mappings._jit import jit
 from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
@@ -144,6 +144,8 @@ def fusedmax_row(scores, mask, gamma, lam, floats, ints, out, labels, slopes):
                 values, start, stop, step, left, right, group, groups, slopes_of, knots, bounds
             )
         start = stop
+    if lam == 0.0:
+        ungroup(kept, groups, slopes_of, knots)
     store(kept, values, where, groups, slopes_of, out, labels, slopes)
 
 

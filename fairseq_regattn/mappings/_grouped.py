@@ -43,6 +43,16 @@ def store(n, values, where, groups, slopes, out, labels, slopes_out):
                 slopes_out[j] = slopes[groups[i]]
 
 
+@jit
+def ungroup(n, groups, slopes, spare):
+    """Each of n positions a group of its own: where lam is 0, ties are not tied."""
+    for i in range(n):
+        spare[i] = slopes[groups[i]]
+    for i in range(n):
+        slopes[i] = spare[i]
+        groups[i] = i
+
+
 @kernel(floats=3, ints=1, side=torch.int32)
 def average_row(vectors, labels, _gamma, centre, floats, where, out, _labels, _slopes):
     """Sign-aware group averages of a row, less their mean over the support if `centre`."""
@@ -235,6 +245,6 @@ def grouped(
     """:class:`Grouped`, by the shortest way."""
     if plain(scores):
         return Grouped.apply(scores, mask, gamma, lam, kernel.name, centre)
-    slopes = isinstance(lam, Tensor) and lam.requires_grad
+    slopes = isinstance(lam, Tensor)  # inside a transform nobody knows whether they are wanted
     inputs = (scores, mask, column(gamma, scores), column(lam, scores))
     return _grouped_operator(*inputs, kernel.name, centre, slopes)[0]

@@ -73,7 +73,11 @@ def _pointer(_typingctx, address):
     return numba.types.voidptr(address), generate
 
 
-# what is not compiled can do it too: under NUMBA_DISABLE_JIT and in the CUDA simulator
+# What is not compiled can do it too, under NUMBA_DISABLE_JIT and in the CUDA simulator; there even
+# an array of no entries must be somewhere.
 pointer: Any = _pointer
 if numba.config.DISABLE_JIT or numba.config.ENABLE_CUDASIM:
-    pointer = ctypes.c_void_p
+    _somewhere = ctypes.create_string_buffer(64)
+
+    def pointer(address: int) -> ctypes.c_void_p:
+        return ctypes.c_void_p(address or ctypes.addressof(_somewhere))

@@ -13,15 +13,16 @@ than the row.
 import os
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numba
 import numpy as np
 import torch
 from torch import Tensor
 
+from fairseq_regattn.errors import ArgumentError
 from fairseq_regattn.mappings._jit import jit, pointer, specialised
 from fairseq_regattn.mappings._rows import Parameter
 
@@ -183,7 +184,7 @@ def kernel(floats: int, ints: int, side: torch.dtype = torch.bool) -> Callable[[
 
 def _on_cpu(kernel: Kernel, scores: Tensor, side, first, second, out: Tensor, labels, slopes):
     rows, length = scores.shape
-    scores = scores.contiguous()
+    scores = scores.contiguous().resolve_neg()
     if side is not None:
         side = side.contiguous()
     firsts = seconds = None
@@ -191,28 +192,25 @@ def _on_cpu(kernel: Kernel, scores: Tensor, side, first, second, out: Tensor, la
         first, firsts = 0.0, _column(first, rows)
     if isinstance(second, Tensor):
         second, seconds = 0.0, _column(second, rows)
-    loop = kernel.cpu[scores.dtype]
-    sizes = kernel.floats * length + 1, kernel.ints * length + 1
     inputs = (
         rows,
         length,
-        scores.data_ptr(),
-        0 if side is None else side.data_ptr(),
+        _address(scores),
+        _address(side),
         first,
-        0 if firsts is None else firsts.data_ptr(),
+        _address(firsts),
         second,
-        0 if seconds is None else seconds.data_ptr(),
+        _address(seconds),
     )
-    outputs = (
-        out.data_ptr(),
-        0 if labels is None else labels.data_ptr(),
-        0 if slopes is None else slopes.data_ptr(),
-    )
+    outputs = _address(out), _address(labels), _address(slopes)
+    sizes = kernel.floats * length + 1, kernel.ints * length + 1
+    loop = kernel.cpu[scores.dtype]
     if rows * length < PARALLEL_FROM or torch.get_num_threads() == 1:
         scratch = _scratch(*sizes)  # held until the loop is over
         loop(0, rows, *inputs, *scratch[2:], *outputs)
     else:
-        _in_threads(loop, rows, inputs, sizes, outputs)
+        used = scores, side, firsts, seconds, out, labels, slopes
+        _in_threads(loop, rows, inputs, sizes, outputs, used)
 
 
 def _in_threads(
@@ -221,24 +219,46 @@ def _in_threads(
     inputs: Tuple[Any, ...],
     sizes: Tuple[int, int],
     outputs: Tuple[int, int, int],
+    used: Tuple[Optional[Tensor], ...],
 ) -> None:
-    """As many equal parts as torch uses threads; this thread takes the first."""
+    """As many equal parts as torch uses threads; this thread takes the first.
+
+    Every part holds on to the tensors it uses: the caller may be interrupted and let go of them.
+    """
     part = -(-rows // min(rows, torch.get_num_threads()))
 
-    def work(start: int) -> None:
+    def work(start: int, used: Tuple[Optional[Tensor], ...] = used) -> None:
         scratch = _scratch(*sizes)
         loop(start, min(start + part, rows), *inputs, *scratch[2:], *outputs)
 
-    others = [_pool().submit(work, start) for start in range(part, rows, part)]
+    others: List[Future] = []
+    here = [0]
     try:
-        work(0)
-    finally:  # they write to the caller's memory: never leave them behind
-        for other in others:
-            other.result()
+        for start in range(part, rows, part):
+            try:
+                others.append(_pool().submit(work, start))
+            except RuntimeError:  # Python is on its way out, and starts no more threads
+                here.append(start)
+        for start in here:
+            work(start)
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
+
+
+def _address(tensor: Optional[Tensor]) -> int:
+    """Where the kernel finds the tensor; 0 where there is none."""
+    if tensor is None:
+        return 0
+    address = tensor.data_ptr()
+    if (not address and tensor.numel()) or not tensor.is_cpu:
+        raise ArgumentError("device", tensor.device, "one device for all tensors, with memory")
+    return address
 
 
 def _column(value: Tensor, rows: int) -> Tensor:
-    return value.detach().double().expand(rows, 1).contiguous()
+    return value.detach().double().expand(rows, 1).contiguous().resolve_neg()
 
 
 _local = threading.local()
@@ -304,7 +324,7 @@ def on_cuda(kernel: Kernel, scores: Tensor, side, first, second, out: Tensor, la
     floats = torch.empty(kernel.floats * length + 1, threads, dtype=torch.float64, device=device)
     ints = torch.empty(kernel.ints * length + 1, threads, dtype=torch.int32, device=device)
     arrays = (
-        scores.detach().contiguous(),
+        scores.detach().contiguous().resolve_neg(),
         _absent(kernel.side, device) if side is None else side.contiguous(),
         _column_on(device, first),
         _column_on(device, second),

@@ -5,7 +5,7 @@ from typing import Optional
 
 from torch import Tensor
 
-from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped, store
+from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped, store, ungroup
 from fairseq_regattn.mappings._jit import jit
 from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
@@ -116,6 +116,8 @@ def oscarmax_row(scores, mask, gamma, lam, floats, ints, out, labels, slopes):
             lowest = min(lowest, values[i])
         step = min(lam, -lowest)
     ordered_prox(values, kept, present, step, ordered, order, starts, means, groups, slopes_of)
+    if lam == 0.0:
+        ungroup(kept, groups, slopes_of, means)
     store(kept, values, where, groups, slopes_of, out, labels, slopes)
 
 

@@ -6,7 +6,7 @@ from typing import Optional
 from torch import Tensor
 
 from fairseq_regattn.mappings import _sparsemax
-from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped
+from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped, ungroup
 from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
 from fairseq_regattn.mappings._oscarmax import ordered_prox
@@ -43,13 +43,15 @@ def oscar_prox_row(scores, mask, _gamma, lam, floats, ints, out, labels, slopes)
         slopes[:] = 0
     step = min(lam, LARGE)  # its multiples must stay finite
     ordered_prox(sizes, present, present, step, ordered, order, starts, means, groups, slopes_of)
+    if lam == 0.0:
+        ungroup(present, groups, slopes_of, means)
     for i in range(present):
-        if sizes[i] > 0:
+        if sizes[i] > 0 or lam == 0.0:
             j = where[i]
             sign = 1 if values[i] >= 0 else -1
             out[j] = sign * sizes[i]
             labels[j] = sign * (groups[i] + 1)
-            if slopes.size >= n:
+            if slopes.size >= n and sizes[i] > 0:
                 slopes[j] = sign * slopes_of[groups[i]]
 
 

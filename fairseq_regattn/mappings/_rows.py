@@ -29,6 +29,8 @@ _RANGES: Dict[str, Tuple[str, Callable[[Any], Any]]] = {
 # torch < 2.3 has no such functions, and its compiler is not supported
 _compiler = getattr(torch, "compiler", None)
 is_compiling: Callable[[], bool] = getattr(_compiler, "is_compiling", lambda: False)
+# autograd's batched gradients (is_grads_batched) have a vmap of their own
+_is_batched = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda tensor: False)
 
 
 def plain(tensor: Tensor) -> bool:
@@ -36,7 +38,11 @@ def plain(tensor: Tensor) -> bool:
     return (
         not is_compiling()
         and not torch._C._are_functorch_transforms_active()
+        and not torch._C._len_torch_dispatch_stack()
+        and not torch._C._is_tracing()
         and type(tensor) in (Tensor, nn.Parameter)
+        and (tensor.is_cpu or tensor.is_cuda)
+        and not _is_batched(tensor)
     )
 
 
@@ -141,6 +147,8 @@ class Rows:
         if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
             given = mask.dtype if isinstance(mask, Tensor) else type(mask)
             raise ArgumentError("padding_mask", given, "a bool tensor, True = ignore")
+        if mask.device != scores.device:
+            raise ArgumentError("padding_mask", mask.device, f"on {scores.device}, as the scores")
         if mask.shape != scores.shape:
             try:
                 mask = mask.expand(scores.shape)
@@ -196,6 +204,7 @@ def _rows_already(
         isinstance(padding_mask, Tensor)
         and padding_mask.dtype is torch.bool
         and padding_mask.shape == scores.shape
+        and padding_mask.device == scores.device
     )
 
 

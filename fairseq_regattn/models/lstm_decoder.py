@@ -53,7 +53,7 @@ class _State:
 
     def pick(self, rows: Tensor) -> "_State":
         """The state of chosen rows: exchanged, repeated, left out."""
-        beams = len(self.feed) // len(self.memory.keys)
+        beams = max(1, len(self.feed) // max(1, len(self.memory.keys)))  # an empty batch too
         return _State(
             [hidden.index_select(0, rows) for hidden in self.hiddens],
             [cell.index_select(0, rows) for cell in self.cells],

@@ -9,7 +9,7 @@ import fairseq  # noqa: F401  (before the models: importing it registers ours)
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, build_model
-from timing import paired, ratios, report, report_targets
+from timing import options, paired, positive, ratios, report, report_targets
 
 import fairseq_regattn  # noqa: F401
 from fairseq_regattn.attention import ATTENTIONS
@@ -17,16 +17,16 @@ from fairseq_regattn.attention import ATTENTIONS
 FAIRSEQ = "fairseq lstm"
 
 
-def options(description: str, **defaults: Any) -> argparse.Namespace:
+def model_options(description: str, **defaults: Any) -> argparse.Namespace:
     """The command line that the benchmarks of models share."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--arch", default="regattn_lstm_opennmt")
-    parser.add_argument("--vocabulary", type=int, default=3000)
-    parser.add_argument("--batch", type=int, help="sentences")
-    parser.add_argument("--length", type=int, default=25, help="tokens of the longest sentence")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--json", help="append the figures to this file")
-    parser.set_defaults(**defaults)
+    parser = options(description, rounds=9, **defaults)
+    ours = sorted(name for name in ARCH_CONFIG_REGISTRY if name.startswith("regattn_lstm"))
+    parser.add_argument("--arch", choices=ours, default="regattn_lstm_opennmt", help="sizes")
+    parser.add_argument("--vocabulary", type=positive, default=3000, help="words")
+    parser.add_argument("--batch", type=positive, help="sentences")
+    parser.add_argument(
+        "--length", type=positive, default=25, help="tokens of the longest sentence"
+    )
     return parser.parse_args()
 
 

@@ -9,12 +9,12 @@ take the same steps. Two minutes on two cores.
 
 from functools import partial
 
-from contestants import compare, make_task, models, options, sources
+from contestants import compare, make_task, model_options, models, sources
 from fairseq.sequence_generator import SequenceGenerator
 
 
 def main() -> None:
-    args = options(__doc__.splitlines()[0], batch=16)
+    args = model_options(__doc__.splitlines()[0], batch=16)
     task = make_task(args)
     sample = {"net_input": sources(args, task.target_dictionary)}
     contestants = {}

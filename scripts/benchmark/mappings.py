@@ -16,7 +16,17 @@ from typing import Callable, Dict
 
 import torch
 from peers import Fista, rowwise_fusedmax, rowwise_oscarmax
-from timing import both, forward, paired, ratios, report, report_targets
+from timing import (
+    both,
+    device,
+    forward,
+    options,
+    paired,
+    ratios,
+    report,
+    report_targets,
+    seconds_of_budget,
+)
 from torch import Tensor
 
 from fairseq_regattn.mappings import MAPPINGS, pnormmax
@@ -58,13 +68,23 @@ def contestants(scores: Tensor) -> Dict[str, Callable[[Tensor], Tensor]]:
     return functions
 
 
+def rows_by_length(text: str) -> str:
+    """A command line's rows x length."""
+    rows, _, length = text.partition("x")
+    if not all(number.isdecimal() and int(number) for number in (rows, length)):
+        raise argparse.ArgumentTypeError(f"must look like 64x50, both > 0, got {text!r}")
+    return text
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", nargs="+", default=SHAPES, help="rows x length")
-    parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--budget", type=float, default=1.0, help="seconds a contestant and table")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--json", help="append the figures to this file, one line a table")
+    parser = options(__doc__.splitlines()[0], rounds=21)
+    parser.add_argument(
+        "--shape", nargs="+", type=rows_by_length, default=SHAPES, help="rows x length"
+    )
+    parser.add_argument(
+        "--budget", type=seconds_of_budget, default=1.0, help="seconds a contestant and table"
+    )
+    parser.add_argument("--device", type=device, default="cpu", help="cpu or cuda")
     args = parser.parse_args()
     if entmax is None:
         print("entmax is not installed (pip install '.[bench]'): compared without it")

@@ -17,7 +17,19 @@ from typing import Any, Callable, Dict, Sequence, Tuple
 import numpy as np
 import torch
 from peers import rowwise_fusedmax
-from timing import Target, append, both, paired, ratios, report, report_targets
+from timing import (
+    Target,
+    append,
+    both,
+    device,
+    options,
+    paired,
+    positive,
+    ratios,
+    report,
+    report_targets,
+    seconds_of_budget,
+)
 from torch import Tensor
 
 from fairseq_regattn.mappings import MAPPINGS, fusedmax, oscarmax
@@ -100,14 +112,18 @@ def hard_case(args: argparse.Namespace) -> Target:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
-    parser.add_argument("--batches", type=int, nargs="+", default=BATCHES)
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--budget", type=float, default=0.5, help="seconds a mapping and size")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--json", help="append the figures to this file, one line a table")
+    parser = options(__doc__.splitlines()[0], rounds=11)
+    parser.add_argument("--lengths", type=positive, nargs="+", default=LENGTHS, help="of a row")
+    parser.add_argument("--batches", type=positive, nargs="+", default=BATCHES, help="rows")
+    parser.add_argument(
+        "--budget", type=seconds_of_budget, default=0.5, help="seconds a mapping and size"
+    )
+    parser.add_argument("--device", type=device, default="cpu", help="cpu or cuda")
     args = parser.parse_args()
+    for name, per_size in (("lengths", ROWS), ("batches", LENGTH)):
+        if sum(size * per_size >= FIT_FROM for size in set(getattr(args, name))) < 2:
+            least = -(-FIT_FROM // per_size)
+            parser.error(f"--{name}: a fit takes two sizes of at least {least:,}")
 
     exponents = sweep(f"length of {ROWS} rows", {n: (ROWS, n) for n in args.lengths}, args)
     sweep(f"rows of length {LENGTH}", {n: (n, LENGTH) for n in args.batches}, args)

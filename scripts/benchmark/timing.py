@@ -1,5 +1,6 @@
 """Paired timing: every contestant runs once a round, so drift of the machine hits all alike."""
 
+import argparse
 import ctypes
 import gc
 import json
@@ -18,6 +19,56 @@ from torch import Tensor
 Contestant = Callable[[], Any]
 Seconds = Dict[str, List[float]]
 Target = Tuple[str, float, str, float]  # what, as measured, "<=" or ">=", the limit
+
+
+def options(description: str, **defaults: Any) -> argparse.ArgumentParser:
+    """A parser with the options that all benchmarks share; `defaults` of theirs."""
+    parser = argparse.ArgumentParser(
+        description=description,
+        allow_abbrev=False,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--rounds", type=positive, help="each runs every contestant once")
+    parser.add_argument("--json", type=appendable, help="append the figures to this file, in lines")
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def positive(text: str) -> int:
+    """A command line's number of something."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be an integer > 0, got {text!r}")
+    return int(text)
+
+
+def seconds_of_budget(text: str) -> float:
+    """A command line's positive number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}")
+    return value
+
+
+def device(text: str) -> str:
+    """A command line's device, which is there."""
+    try:
+        torch.empty(0, device=text)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be used: {reason}") from None
+    return text
+
+
+def appendable(text: str) -> str:
+    """A command line's output file; wrong ones are better refused before the work than after."""
+    try:
+        open(text, "a", encoding="utf-8").close()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error.strerror}") from None
+    return text
 
 
 def forward(function: Callable[[Tensor], Tensor], scores: Tensor, direction: Tensor) -> None:
@@ -127,7 +178,7 @@ def report(title: str, seconds: Seconds, base: str, out: Optional[str]) -> None:
 
 def report_targets(targets: List[Target], out: Optional[str]) -> None:
     """Print what was promised, what was measured, and whether that will do."""
-    print("\ntargets")
+    print("\ngoals of the project, in this run")
     width = max(len(name) for name, *_ in targets)
     for name, value, relation, limit in targets:
         met = value <= limit if relation == "<=" else value >= limit

@@ -8,13 +8,13 @@ logging) costs all of them the same, and is left out. Three minutes on two cores
 """
 
 import torch
-from contestants import compare, make_task, models, options, sources
+from contestants import compare, make_task, model_options, models, sources
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.optim.adam import Adam
 
 
 def main() -> None:
-    args = options(__doc__.splitlines()[0], batch=64)
+    args = model_options(__doc__.splitlines()[0], batch=64)
     task = make_task(args)
     made = models(args, task)
     target, shifted = torch.randint(4, len(task.target_dictionary), (2, args.batch, args.length))

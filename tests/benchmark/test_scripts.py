@@ -43,7 +43,9 @@ def test_mappings(run_script):
 
 
 def test_scaling(run_script):
-    _, tables = run_script("scaling.py", "--lengths", "10", "3000", "6000", "--batches", "1000")
+    _, tables = run_script(
+        "scaling.py", "--lengths", "10", "3000", "6000", "--batches", "1000", "2000"
+    )
     lengths, batches, hard, targets = tables
     assert set(lengths["rows"]) == {*MAPPINGS, "fusedmax, ramp", "torch.softmax"}
     assert set(batches["rows"]) == set(lengths["rows"])
@@ -51,3 +53,26 @@ def test_scaling(run_script):
     assert set(lengths["rows"]["fusedmax"]["seconds"]) == {"10", "3000", "6000"}
     assert "Condat, ramp" in hard["rows"]
     assert len(targets["rows"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "message"),
+    [
+        ("mappings.py", "--shape 64", "--shape: must look like 64x50, both > 0, got '64'"),
+        ("mappings.py", "--shape 4x5 0x5", "--shape: must look like 64x50, both > 0, got '0x5'"),
+        ("mappings.py", "--budget -1", "--budget: must be a number > 0, got '-1'"),
+        ("mappings.py", "--device nonsense", "--device: 'nonsense' cannot be used"),
+        ("scaling.py", "--lengths 10", "--lengths: a fit takes two sizes of at least 3,000"),
+        ("scaling.py", "--rounds 0", "--rounds: must be an integer > 0, got '0'"),
+        ("training.py", "--arch nonsense", "--arch: invalid choice: 'nonsense'"),
+        ("decoding.py", "--batch 0", "--batch: must be an integer > 0, got '0'"),
+        ("decoding.py", "--json /nonexistent/x.json", "--json: cannot write '/nonexistent/x.json'"),
+    ],
+)
+def test_wrong_arguments(run_python, package_dir, script, arguments, message):
+    """One line that names the argument, the value and what is allowed, before any work."""
+    root = package_dir.parent
+    script = root / "scripts" / "benchmark" / script
+    result = run_python(script, *arguments.split(), path=[root], expected=2)
+    assert message in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr

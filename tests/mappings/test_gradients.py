@@ -222,3 +222,13 @@ def test_float32_gradient(case):
     x = x.detach().float().requires_grad_()
     (single,) = torch.autograd.grad(case(x, **setting), x, upstream.float())
     torch.testing.assert_close(single.double(), double, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("case", [case for case in ALL if "lam" in case.params], ids=ids)
+def test_ties_are_not_tied_without_a_penalty(case):
+    """At lam = 0 these are sparsemax, which is differentiable where scores are equal."""
+    x = torch.tensor([1.0, 1.0, 0.9, 0.0, 0.0, -3.0], dtype=F64)
+    expected = jacobian_of("sparsemax", x)
+    torch.testing.assert_close(jacobian_of(case.name, x, lam=0.0), expected)
+    expected = jacobian_of("sparsemax", x / 4)
+    torch.testing.assert_close(jacobian_of(case.name, x / 4, lam=0.0), expected)

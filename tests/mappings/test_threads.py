@@ -2,7 +2,10 @@
 
 import os
 import signal
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +14,8 @@ import torch
 from fairseq_regattn.mappings import _kernels, fusedmax
 
 from .cases import ALL, ids
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -111,3 +116,81 @@ def test_a_row_too_long_for_the_kept_scratch(case, threads):
         torch.set_num_threads(count)
         weights = case(scores, **setting)
         torch.testing.assert_close(weights[:, :20], short, rtol=0, atol=1e-6)
+
+
+INTERRUPTED = """
+import os, signal, threading, time, torch
+from fairseq_regattn.mappings import oscarmax
+torch.set_num_threads(2)
+scores = torch.randn(200, 20_000) * 1e-3
+scores[:100] = -float("inf")  # this thread's part is over at once: the signal finds it waiting
+oscarmax(scores[:4])
+start = time.time()
+oscarmax(scores)
+long = time.time() - start
+stop = lambda: (time.sleep(long / 5), os.kill(os.getpid(), signal.SIGINT))
+threading.Thread(target=stop).start()
+try:
+    oscarmax(scores)
+    time.sleep(long)
+except KeyboardInterrupt:
+    pass
+others = [torch.full(scores.shape, 7.0) for _ in range(4)]
+time.sleep(2 * long)
+print([int((other != 7).sum()) for other in others])
+"""
+
+
+def test_an_interrupted_call_writes_to_nobody(run_python):
+    """Threads that still run keep the memory they write to."""
+    assert run_python("-c", INTERRUPTED, path=[ROOT]).stdout == "[0, 0, 0, 0]\n"
+
+
+def test_a_failing_thread_fails_the_call(threads, monkeypatch):
+    """After all others have ended."""
+    here, running, scratch = threading.get_ident(), [], _kernels._scratch
+
+    def fail_elsewhere(*sizes):
+        if threading.get_ident() == here:
+            return scratch(*sizes)
+        running.append(1)
+        try:
+            time.sleep(0.3)
+            raise MemoryError
+        finally:
+            running.pop()
+
+    monkeypatch.setattr(_kernels, "_scratch", fail_elsewhere)
+    torch.set_num_threads(4)
+    with pytest.raises(MemoryError):
+        fusedmax(scores_for_threads())
+    assert not running
+
+
+def test_no_new_threads_when_python_ends(run_python):
+    code = """
+import atexit, torch
+from fairseq_regattn.mappings import fusedmax
+torch.set_num_threads(2)
+scores = torch.randn(3000, 50)
+before = fusedmax(scores)
+atexit.register(lambda: print(bool((fusedmax(scores) == before).all())))
+"""
+    assert run_python("-c", code, path=[ROOT]).stdout == "True\n"
+
+
+@pytest.mark.parametrize("variable", ["NUMBA_DISABLE_JIT", "NUMBA_ENABLE_CUDASIM"])
+def test_without_compiling(run_python, monkeypatch, variable):
+    """For debuggers: the same results, slowly."""
+    code = """
+import torch
+from fairseq_regattn.mappings import MAPPINGS
+scores = torch.tensor([[0.2, 1.1, 1.0, -0.5, 0.9]], requires_grad=True)
+for mapping in MAPPINGS.values():
+    weights = mapping.function(scores, gamma=0.5)
+    grad, = torch.autograd.grad(weights[0, 1], scores)
+    print([round(x, 5) for x in (weights + grad)[0].tolist()])
+"""
+    expected = run_python("-c", code, path=[ROOT]).stdout
+    monkeypatch.setenv(variable, "1")
+    assert run_python("-c", code, path=[ROOT]).stdout == expected

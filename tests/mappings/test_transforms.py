@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from .cases import ALL, ids
 
@@ -191,3 +192,73 @@ def test_unreadable_parameters_out_of_range_give_nan(case):
         weights = torch.func.vmap(lambda v, name=name: case(x, **{name: v}))(values)
         assert torch.isfinite(weights[0]).all()
         assert weights[1:].isnan().all(), name
+
+
+@operators
+@pytest.mark.parametrize("case", ALL, ids=ids)
+def test_tensors_without_memory(case):
+    """Meta tensors have shapes only, whoever made them; nothing is read at address 0."""
+    x = torch.empty(3, 5, device="meta", requires_grad=True)
+    weights = case(x)
+    assert weights.shape == (3, 5)
+    assert weights.is_meta
+    assert torch.autograd.grad(weights.sum(), x)[0].is_meta
+    with torch.device("meta"):
+        assert nn.Sequential(nn.Linear(5, 5), case.twin())(torch.empty(3, 5)).is_meta
+    with pytest.raises(ValueError, match="padding_mask must be on cpu"):
+        case(batch(3, 5), padding_mask=torch.ones(3, 5, dtype=torch.bool, device="meta"))
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert case(batch_outside).shape == (3, 5)
+
+
+batch_outside = batch(3, 5)
+
+
+@pytest.mark.parametrize("case", ALL, ids=ids)
+def test_negated_views(case):
+    """Their memory holds the opposite sign."""
+    x = batch(3, 5).requires_grad_()
+    torch.testing.assert_close(case(torch._neg_view(x)), case(-x))
+    found, expected = (
+        torch.autograd.grad(case(x), x, upstream)[0]
+        for upstream in (torch._neg_view(batch(3, 5, seed=1)), -batch(3, 5, seed=1))
+    )
+    torch.testing.assert_close(found, expected)
+
+
+@operators
+@pytest.mark.parametrize("case", ALL, ids=ids)
+def test_recorded_graphs_hold_the_mapping(case):
+    """Not what it gave while they were recorded."""
+    one, other = batch(3, 5), batch(3, 5, seed=1)
+    graph = make_fx(lambda x: case(x, gamma=GAMMA))(one)
+    torch.testing.assert_close(graph(other), case(other, gamma=GAMMA))
+    traced = torch.jit.trace(lambda x: case(x, gamma=GAMMA), (one,))
+    torch.testing.assert_close(traced(other), case(other, gamma=GAMMA))
+
+
+@operators
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("case", ALL, ids=ids)
+def test_batched_gradients(case):
+    x = batch(3, 5).requires_grad_()
+    weights, upstream = case(x, gamma=GAMMA), batch(4, 3, 5, seed=1)
+    (found,) = torch.autograd.grad(weights, x, upstream, retain_graph=True, is_grads_batched=True)
+    one_by_one = [torch.autograd.grad(weights, x, u, retain_graph=True)[0] for u in upstream]
+    torch.testing.assert_close(found, torch.stack(one_by_one))
+
+
+@pytest.mark.parametrize("case", [case for case in ALL if case.params], ids=ids)
+def test_gradient_of_a_batch_of_parameters(case):
+    """vmap inside grad: the mapping cannot see that its parameter is to be differentiated."""
+    name, (value, *_) = next(iter(case.params.items()))
+    x, values = batch(4, 3, 6), torch.full((4,), value, dtype=F64)
+
+    def loss(values):
+        each = torch.func.vmap(lambda x, v: case(x, **{name: v}).square().sum())
+        return each(x, values).sum()
+
+    leaf = values.clone().requires_grad_()
+    weights = torch.stack([case(x_one, **{name: v}) for x_one, v in zip(x, leaf)])
+    (expected,) = torch.autograd.grad(weights.square().sum(), leaf)
+    torch.testing.assert_close(torch.func.grad(loss)(values), expected)
