@@ -113,3 +113,17 @@ def test_any_order_of_rows(build, orders):
         torch.testing.assert_close(whole, expected)
         words = torch.randint(4, 21, (len(rows), 1))
         previous = torch.cat([previous, words], 1)
+
+
+@torch.no_grad()
+def test_no_rows_at_all(build):
+    """A search that has nothing left may still reorder."""
+    model = build("fusedmax")
+    tokens, lengths = toy.pad(SOURCES[:2])
+    encoded = model.encoder(tokens, src_lengths=lengths)
+    state = {}
+    model.decoder(torch.full((2, 1), toy.EOS), encoder_out=encoded, incremental_state=state)
+    nobody = torch.zeros(0, dtype=torch.long)
+    for _ in range(2):
+        model.decoder.reorder_incremental_state_scripting(state, nobody)
+    assert len(model.decoder.get_incremental_state(state, "state")["keys"]) == 0
