@@ -158,11 +158,11 @@ class Kernel:
         slopes: Optional[Tensor] = None,
     ) -> None:
         """Fill `out`, `labels` and `slopes`, all ``rows x length`` and contiguous."""
-        if not scores.is_cuda:
+        if scores.is_cpu:
             _on_cpu(self, scores, side, first, second, out, labels, slopes)
         elif not scores.numel():
             return
-        elif cuda_problem() is None:
+        elif scores.is_cuda and cuda_problem() is None:
             on_cuda(self, scores, side, first, second, out, labels, slopes)
         else:
             _through_host(self, scores, side, first, second, out, labels, slopes)
@@ -362,7 +362,7 @@ def _stream(device: torch.device) -> Any:
 
 
 def _through_host(kernel: Kernel, *arguments: Any) -> None:
-    """The CPU kernel for CUDA tensors."""
+    """The CPU kernel for tensors elsewhere."""
     host = [a.detach().cpu() if isinstance(a, Tensor) else a for a in arguments]
     _on_cpu(kernel, *host)
     for out, result in zip(arguments[4:], host[4:]):
