@@ -6,7 +6,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped, store, ungroup
+from fairseq_regattn.mappings._grouped import NAN_LABEL, capped, grouped, store, ungroup
 from fairseq_regattn.mappings._jit import jit
 from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
@@ -121,12 +121,8 @@ def fusedmax_row(scores, mask, gamma, lam, floats, ints, out, labels, slopes):
         refuse(scores, mask, out, NAN_LABEL, labels)
         return
     step = lam
-    if kept == present:
-        # Beyond n times the spread everything has fused; more would only cost digits.
-        lowest = 0.0
-        for i in range(kept):
-            lowest = min(lowest, values[i])
-        step = min(lam, -kept * lowest)
+    if kept == present:  # beyond n times the spread everything has fused
+        step = capped(lam, values, kept, kept)
     group = 0
     start = 0
     for stop in range(1, kept + 1):

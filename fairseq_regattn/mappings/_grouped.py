@@ -44,6 +44,15 @@ def store(n, values, where, groups, slopes, out, labels, slopes_out):
 
 
 @jit
+def capped(lam, values, n, times):
+    """lam, or `times` the spread of n values whose largest is 0: more would only cost digits."""
+    lowest = 0.0
+    for i in range(n):
+        lowest = min(lowest, values[i])
+    return min(lam, -times * lowest)
+
+
+@jit
 def ungroup(n, groups, slopes, spare):
     """Each of n positions a group of its own: where lam is 0, ties are not tied."""
     for i in range(n):

@@ -5,7 +5,7 @@ from typing import Optional
 
 from torch import Tensor
 
-from fairseq_regattn.mappings._grouped import NAN_LABEL, grouped, store, ungroup
+from fairseq_regattn.mappings._grouped import NAN_LABEL, capped, grouped, store, ungroup
 from fairseq_regattn.mappings._jit import jit
 from fairseq_regattn.mappings._kernels import kernel
 from fairseq_regattn.mappings._module import MappingModule
@@ -109,12 +109,8 @@ def oscarmax_row(scores, mask, gamma, lam, floats, ints, out, labels, slopes):
         refuse(scores, mask, out, NAN_LABEL, labels)
         return
     step = lam
-    if kept == present:
-        # A step of the whole spread pools everything; more would only cost digits.
-        lowest = 0.0
-        for i in range(kept):
-            lowest = min(lowest, values[i])
-        step = min(lam, -lowest)
+    if kept == present:  # a step of the whole spread pools everything
+        step = capped(lam, values, kept, 1)
     ordered_prox(values, kept, present, step, ordered, order, starts, means, groups, slopes_of)
     if lam == 0.0:
         ungroup(kept, groups, slopes_of, means)
