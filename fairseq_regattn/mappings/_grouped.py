@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fairseq_regattn.mappings._jit import jit
 from fairseq_regattn.mappings._kernels import KERNELS, Kernel, kernel
-from fairseq_regattn.mappings._operators import column, operator
+from fairseq_regattn.mappings._operators import column, empty_like, operator
 from fairseq_regattn.mappings._rows import Parameter, plain
 from fairseq_regattn.mappings._simplex import threshold
 
@@ -96,12 +96,8 @@ def average_row(vectors, labels, _gamma, centre, floats, where, out, _labels, _s
         out[i] = math.copysign(1.0, labels[i]) * (sums[label] / counts[label]) - mean
 
 
-def _like(vectors: Tensor, *_: Any) -> Tensor:
-    return torch.empty_like(vectors, memory_format=torch.contiguous_format)
-
-
 def _run_average(vectors: Tensor, labels: Tensor, centre: bool) -> Tensor:
-    out = _like(vectors)
+    out = empty_like(vectors)
     average_row(vectors, labels, 1.0, float(centre), out)
     return out
 
@@ -131,7 +127,7 @@ _average_operator = operator(
     "group_average",
     "(Tensor vectors, Tensor labels, bool centre) -> Tensor",
     _run_average,
-    _like,
+    empty_like,
     _setup_average,
     GroupAverage.backward,
 )
@@ -149,7 +145,7 @@ def average(vectors: Tensor, labels: Tensor, centre: bool) -> Tensor:
 def _allocate(scores: Tensor, *others: Any) -> Tuple[Tensor, Tensor, Tensor]:
     """Weights, labels and, where they are wanted, slopes (else of length 0)."""
     labels = torch.empty(scores.shape, dtype=torch.int32, device=scores.device)
-    return _like(scores), labels, _like(scores if others[-1] else scores[:, :0])
+    return empty_like(scores), labels, empty_like(scores if others[-1] else scores[:, :0])
 
 
 def _run_grouped(
@@ -188,9 +184,9 @@ class Grouped(torch.autograd.Function):
         kernel: str,
         centre: bool,
     ) -> Tensor:
-        out = _like(scores)
+        out = empty_like(scores)
         labels = torch.empty(scores.shape, dtype=torch.int32, device=scores.device)
-        slopes = _like(scores) if ctx.needs_input_grad[3] else None
+        slopes = empty_like(scores) if ctx.needs_input_grad[3] else None
         KERNELS[kernel](scores, mask, gamma, lam, out, labels, slopes)
         _setup_grouped(ctx, (scores, mask, gamma, lam, kernel, centre), (out, labels, slopes))
         return out

@@ -23,6 +23,11 @@ def column(value: Parameter, scores: Tensor) -> Tensor:
     return torch.full((1, 1), value, dtype=torch.float64, device=scores.device)
 
 
+def empty_like(matrix: Tensor, *_: Any) -> Tensor:
+    """A contiguous output of the same shape, as an operator's `allocate` when that is all."""
+    return torch.empty_like(matrix, memory_format=torch.contiguous_format)
+
+
 def operator(
     name: str,
     schema: str,

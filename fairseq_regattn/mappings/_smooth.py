@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fairseq_regattn.mappings._jit import jit
 from fairseq_regattn.mappings._kernels import Kernel
-from fairseq_regattn.mappings._operators import column, operator
+from fairseq_regattn.mappings._operators import column, empty_like, operator
 from fairseq_regattn.mappings._rows import Parameter, plain
 
 
@@ -48,14 +48,10 @@ def smooth_omega(omega: Any) -> Any:
     return omega
 
 
-def _like(scores: Tensor, *_: Any) -> Tensor:
-    return torch.empty_like(scores, memory_format=torch.contiguous_format)
-
-
 def _run(
     scores: Tensor, mask: Optional[Tensor], gamma: Parameter, shape: Parameter, omega: str
 ) -> Tensor:
-    out = _like(scores)
+    out = empty_like(scores)
     OMEGAS[omega].kernel(scores, mask, gamma, shape, out)
     return out
 
@@ -117,7 +113,7 @@ _operator = operator(
     "smooth",
     "(Tensor scores, Tensor? mask, Tensor gamma, Tensor shape, str omega) -> Tensor",
     _run,
-    _like,
+    empty_like,
     _setup,
     Smooth.backward,
 )
