@@ -15,7 +15,7 @@ import fairseq_regattn
 from fairseq_regattn.analysis.tables import duration
 from fairseq_regattn.quickstart import corpus, models, report
 from fairseq_regattn.quickstart.options import Options, parse
-from fairseq_regattn.quickstart.stages import StageError, exclusive, produce, settings_key
+from fairseq_regattn.recipes.stages import StageError, exclusive, produce, settings_key
 
 STAGES = 4
 

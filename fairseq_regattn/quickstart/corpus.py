@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import fairseq_regattn
-from fairseq_regattn.quickstart.stages import StageError, produce
+from fairseq_regattn.recipes.stages import StageError, produce
 
 PACKAGED = Path(fairseq_regattn.__file__).parent / "data" / "verses.en-es.tsv.gz"
 SOURCE, TARGET = "es", "en"
@@ -77,7 +77,7 @@ def learn_subwords(text: Path, folder: Path, pieces: int) -> None:
 
 def binarise(subwords: Path, folder: Path) -> None:
     """``fairseq-preprocess`` with one dictionary for both languages."""
-    from fairseq_regattn.quickstart.jobs import command, environment
+    from fairseq_regattn.recipes.jobs import command, environment
 
     # Relative paths: fairseq takes a comma in a prefix, or a colon in a data folder, for the
     # end of one of several.

@@ -19,10 +19,10 @@ from fairseq_regattn.analysis import (
     read_generate_output,
 )
 from fairseq_regattn.quickstart.corpus import SOURCE, TARGET, read_lines
-from fairseq_regattn.quickstart.jobs import Job, command, run
 from fairseq_regattn.quickstart.options import Attention
-from fairseq_regattn.quickstart.progress import State, Tail, TrainingLog
-from fairseq_regattn.quickstart.stages import StageError, partial_of
+from fairseq_regattn.recipes.jobs import Job, command, run
+from fairseq_regattn.recipes.progress import State, Tail, TrainingLog
+from fairseq_regattn.recipes.stages import StageError, partial_of
 
 USER_DIR = str(Path(fairseq_regattn.__file__).parent)
 CONFIG = Path(USER_DIR).parent / "configs" / "quickstart.yaml"

@@ -7,7 +7,7 @@ import pytest
 from fairseq_regattn.quickstart import corpus
 from fairseq_regattn.quickstart.__main__ import open_workspace
 from fairseq_regattn.quickstart.options import parse
-from fairseq_regattn.quickstart.stages import (
+from fairseq_regattn.recipes.stages import (
     StageError,
     exclusive,
     partial_of,

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_regattn.quickstart import jobs, models
-from fairseq_regattn.quickstart.progress import State, TrainingLog
-from fairseq_regattn.quickstart.stages import StageError, exclusive
+from fairseq_regattn.quickstart import models
+from fairseq_regattn.recipes import jobs
+from fairseq_regattn.recipes.progress import State, TrainingLog
+from fairseq_regattn.recipes.stages import StageError, exclusive
 
 
 def job(tmp_path, code, output=None, name="log"):
@@ -44,7 +45,7 @@ def test_kill_minus_nine_leaves_nothing_running(tmp_path, package_dir):
     child = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); "
     code = (
         "import sys; from pathlib import Path\n"
-        "from fairseq_regattn.quickstart import jobs, stages\n"
+        "from fairseq_regattn.recipes import jobs, stages\n"
         f"folder = Path({str(tmp_path)!r})\n"
         f"job = jobs.Job('x', [sys.executable, '-c', {child + 'time.sleep(60)'!r}], "
         "folder / 'log', folder, lambda: jobs.State(0, ''))\n"

@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_regattn.quickstart.progress import Display, State
-from fairseq_regattn.quickstart.stages import StageError
+from fairseq_regattn.recipes.progress import Display, State
+from fairseq_regattn.recipes.stages import StageError
 
 PR_SET_PDEATHSIG = 1
 
