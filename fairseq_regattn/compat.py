@@ -2,7 +2,7 @@
 
 Everything that adapts fairseq is here and nowhere else. :func:`apply` runs right after
 fairseq is imported, any number of times, and touches only fairseq's own three loaders and
-its batching:
+its batching, and its scorer of references:
 
 * torch >= 2.6 reads files with ``weights_only=True`` unless told otherwise, and fairseq's
   checkpoints also hold an ``argparse.Namespace`` and numpy arrays (the BLEU counts of
@@ -10,6 +10,7 @@ its batching:
   the process, and every other ``torch.load``, stay as they are. On older torch the list is
   not needed and not applied.
 * an unreadable or refused file is answered with one line that names it, on any torch.
+* ``--score-reference --print-alignment soft`` dies, as the scorer makes hard alignments only.
 * upstream's last main, and so the forks, silently leave out a last batch whose size is not a
   multiple of ``--required-batch-size-multiple`` (8), in translation too. It is counted and
   warned of; what fairseq does stays as it is.
@@ -48,7 +49,7 @@ _UNREADABLE = (
 
 def apply() -> None:
     """Guard fairseq's loaders of checkpoints; does nothing the second time."""
-    from fairseq import checkpoint_utils
+    from fairseq import checkpoint_utils, sequence_scorer
     from fairseq.data import data_utils
     from fairseq.distributed import utils as distributed_utils
 
@@ -58,6 +59,7 @@ def apply() -> None:
     # Sends what rank 0 read to the other ranks, again as a pickle.
     _guard(distributed_utils, "_broadcast_object_slow", _explain_broadcast)
     _count_dropped(data_utils)
+    _align_softly(sequence_scorer.SequenceScorer)
 
 
 def fairseq_globals() -> ContextManager[Any]:
@@ -149,6 +151,28 @@ def _count_dropped(data_utils: Any) -> None:
 
     setattr(counted, _MARK, True)
     data_utils.batch_by_size = counted
+
+
+def _align_softly(scorer: Any) -> None:
+    generate = scorer.generate
+    if getattr(generate, _MARK, False):
+        return
+
+    @functools.wraps(generate)
+    def aligned(self, models, sample, **kwargs):
+        from fairseq import utils
+
+        found = generate(self, models, sample, **kwargs)
+        if self.compute_alignment == "soft":  # what --print-alignment was given
+            sources = sample["net_input"]["src_tokens"]
+            for [best], source, target in zip(found, sources, sample["target"]):
+                best["alignment"] = utils.extract_soft_alignment(
+                    best["attention"], source, target, self.pad, self.eos
+                )
+        return found
+
+    setattr(aligned, _MARK, True)
+    scorer.generate = aligned
 
 
 def _explain_file(error: Exception, *args: Any, **kwargs: Any) -> str:

@@ -120,3 +120,33 @@ def test_interactive(data, trained, generate, capsys):
         assert commands.lines(output, kind) == wanted
     single = commands.interactive(data, trained("fusedmax"), text, capsys, flags[-1])
     assert commands.lines(single, "A") == commands.lines(output, "A")
+
+
+@pytest.mark.parametrize("name", ["softmax", "oscarmax"])
+def test_attention_while_making_the_reference(generate, name):
+    """Alone, and in a batch with padding on either side."""
+    forced = ("--score-reference", "--print-alignment=soft")
+    alone, _ = generate(name, "--batch-size=1", *forced)
+    sources, references = commands.lines(alone, "S"), commands.lines(alone, "T")
+    assert commands.lines(alone, "H") == references
+    expected = {number: soft(line) for number, line in commands.lines(alone, "A").items()}
+    assert len(expected) == 64
+    for number, weights in expected.items():
+        size = (len(references[number].split()) + 1, len(sources[number].split()) + 1)
+        assert weights.shape == size
+        torch.testing.assert_close(weights.sum(-1), torch.ones(size[0]), atol=1e-5, rtol=0)
+    for left_pad in (True, False):
+        together, _ = generate(name, "--batch-size=64", *forced, left_pad=left_pad)
+        for number, line in commands.lines(together, "A").items():
+            torch.testing.assert_close(soft(line), expected[number], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_hard_alignment_with_the_reference(generate, left_pad):
+    forced = ("--score-reference", "--batch-size=64")
+    weights, _ = generate("softmax", *forced, "--print-alignment=soft", left_pad=left_pad)
+    hard, _ = generate("softmax", *forced, "--print-alignment=hard", left_pad=left_pad)
+    found = commands.lines(hard, "A")
+    for number, line in commands.lines(weights, "A").items():
+        best = soft(line)[:-1, :-1].argmax(1).tolist()  # without the ends
+        assert found[number] == " ".join(f"{s}-{t}" for t, s in enumerate(best))
