@@ -1,0 +1,1 @@
+"""Scores of translations and of alignments; nothing here imports fairseq."""
