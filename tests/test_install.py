@@ -99,8 +99,9 @@ def test_wheel_holds_the_package_and_its_corpus(tmp_path, run_python):
         archive.extractall(site)
 
     package = ROOT / "fairseq_regattn"
-    shipped = [*package.rglob("*.py"), *package.glob("data/*.tsv.gz"), *package.glob("data/*.txt")]
-    assert any(path.name.endswith(".tsv.gz") for path in shipped)
+    kinds = ("*.py", "data/*.tsv.gz", "data/*.txt", "*.css", "*.js")
+    shipped = [path for kind in kinds for path in package.rglob(kind)]
+    assert {".py", ".gz", ".txt", ".css", ".js"} == {path.suffix for path in shipped}
     missing = [
         p for p in shipped if not (site / "fairseq_regattn" / p.relative_to(package)).exists()
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_regattn.analysis.alignments import EOS, Hypothesis, display
+from fairseq_regattn.errors import UsageError
 
 INK, GRID, PAPER = "#1f2733", "#d9dee5", "#ffffff"
 LOW, HIGH = "#cfe3f5", "#08306b"
@@ -16,21 +17,31 @@ LOW, HIGH = "#cfe3f5", "#08306b"
 CELL = 0.26
 """Inches a token."""
 
+FORMATS = (".png", ".pdf")
+
 
 def draw_alignments(
     hypotheses: Sequence[tuple[str, Hypothesis]], path: str | Path, heading: str = ""
 ) -> None:
-    """Write a PNG of how several models attend while translating the same sentence.
+    """Write a PNG or PDF of how several models attend while translating the same sentence.
 
     One panel a model: source tokens along the top, the model's own translation down the side, a
     row the weights of one step. All panels share one colour scale from 0 to 1; a weight of zero
-    leaves its cell empty.
+    leaves its cell empty. The same input gives the same bytes.
 
     Args:
         hypotheses: (title, hypothesis) from left to right, at least one, all with weights.
-        path: file to write.
+        path: file to write; its suffix, ``.png`` or ``.pdf``, says what.
         heading: printed above the panels.
+
+    Raises:
+        UsageError: another suffix.
+        ValueError: a hypothesis has no alignment.
     """
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise UsageError(f"{path}: a picture ends in {' or '.join(FORMATS)}, got {suffix!r}")
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import LinearSegmentedColormap, Normalize
     from matplotlib.figure import Figure
@@ -64,8 +75,10 @@ def draw_alignments(
     bar.ax.tick_params(labelsize=8, colors=INK)
     bar.outline.set_edgecolor(GRID)
     if heading:
-        figure.suptitle(heading, color=INK, fontsize=10)
-    figure.savefig(path, dpi=150, format="png", bbox_inches="tight")
+        figure.suptitle(_plain(heading), color=INK, fontsize=10)
+    metadata = {"CreationDate": None} if suffix == ".pdf" else None
+    with rc_context({"pdf.fonttype": 42}):  # text stays text; journals refuse type 3
+        figure.savefig(path, dpi=150, format=suffix[1:], bbox_inches="tight", metadata=metadata)
 
 
 def _panel(axis, title: str, hypothesis: Hypothesis, colours, scale):
@@ -73,16 +86,19 @@ def _panel(axis, title: str, hypothesis: Hypothesis, colours, scale):
     if hypothesis.weights is None:
         raise ValueError(f"sentence {hypothesis.sample_id} has no alignment to draw")
     weights = np.ma.masked_equal(hypothesis.weights, 0)
-    image = axis.imshow(weights, cmap=colours, norm=scale, aspect="equal", interpolation="none")
-    axis.set_title(title, color=INK, fontsize=11, fontweight="bold", pad=8)
+    # Squares and not an image of a dot a weight, which viewers of PDF may blur.
+    edges = [np.arange(length + 1) - 0.5 for length in weights.shape]
+    image = axis.pcolormesh(edges[1], edges[0], weights, cmap=colours, norm=scale)
+    axis.set_aspect("equal")
+    axis.invert_yaxis()
+    axis.set_title(_plain(title), color=INK, fontsize=11, fontweight="bold", pad=8)
     axis.set_anchor("N")  # translations differ in length: panels begin at one height
     axis.xaxis.tick_top()
     for ticks, tokens, angle in (
         (axis.set_xticks, hypothesis.source, 90),
         (axis.set_yticks, hypothesis.target, 0),
     ):
-        # A pair of dollar signs would be taken for a formula.
-        labels = [display(token).replace("$", r"\$") for token in [*tokens, EOS]]
+        labels = [_plain(display(token)) for token in [*tokens, EOS]]
         ticks(range(len(labels)), labels=labels, rotation=angle, fontsize=9, color=INK)
     # Thin lines between the cells: minor ticks lie half-way.
     axis.set_xticks(np.arange(0.5, weights.shape[1] - 1), minor=True)
@@ -92,3 +108,8 @@ def _panel(axis, title: str, hypothesis: Hypothesis, colours, scale):
     for side in axis.spines.values():
         side.set_color(GRID)
     return image
+
+
+def _plain(text: str) -> str:
+    """Without this, a pair of dollar signs would be taken for a formula."""
+    return text.replace("$", r"\$")

@@ -1,5 +1,7 @@
 """Tables, heat maps and the HTML page."""
 
+import json
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -8,17 +10,35 @@ import pytest
 from fairseq_regattn.analysis import (
     AlignmentStatistics,
     Hypothesis,
-    Result,
     markdown_table,
     text_table,
 )
-from fairseq_regattn.analysis.html import Sentence, alignment_svg, page
-from fairseq_regattn.analysis.tables import duration
+from fairseq_regattn.analysis.html import Sentence, html_table, page, run_lengths
+from fairseq_regattn.analysis.tables import duration, table
+from fairseq_regattn.errors import UsageError
 
-RESULTS = [
-    Result("softmax", 9.96, 31.04, 20.5, 187.2, 3210.4, AlignmentStatistics(9, 1.0, 14.5, 2.5)),
-    Result("fusedmax, lambda 0.1", 10, 30, 9, 42, 950, AlignmentStatistics(9, 0.125, 2, 0.75)),
-]
+
+@pytest.fixture
+def results(record):
+    return [
+        record(
+            bleu=9.96,
+            chrf=31.04,
+            valid_ppl=20.5,
+            training_seconds=187.2,
+            tokens_per_second=3210.4,
+            alignments=AlignmentStatistics(9, 1.0, 14.5, 2.5),
+        ),
+        record(
+            "fusedmax-lambda0.1",
+            bleu=10,
+            chrf=30,
+            valid_ppl=9,
+            training_seconds=42,
+            tokens_per_second=950,
+            alignments=AlignmentStatistics(9, 0.125, 2, 0.75),
+        ),
+    ]
 
 
 @pytest.fixture
@@ -27,8 +47,8 @@ def hypothesis():
     return Hypothesis(0, ["▁a<b", "&c$x$"], ["▁$d"], "ref", 'said "<d>"', -1.0, [], weights)
 
 
-def test_text_table_is_aligned():
-    header, rule, *rows = text_table(RESULTS).splitlines()
+def test_text_table_is_aligned(results):
+    header, rule, *rows = text_table(results).splitlines()
     assert {len(header), *map(len, rows)} == {len(rule)}
     assert rows[0].split("  ")[0] == "softmax"
     assert rows[1].startswith("fusedmax, lambda 0.1  ")
@@ -36,11 +56,25 @@ def test_text_table_is_aligned():
         assert cell in rows[0]
 
 
-def test_markdown_table_has_the_same_cells():
-    lines = markdown_table(RESULTS).splitlines()
+def test_markdown_table_has_the_same_cells(results):
+    lines = markdown_table(results).splitlines()
     assert len(lines) == 4
     assert len({line.count("|") for line in lines}) == 1
     assert lines[3].startswith("| fusedmax, lambda 0.1 | 10.0 | 30.0 | 9.0 | 12.5 % | 2.00 |")
+
+
+def test_columns_that_only_some_recipes_have(results, record):
+    plain = text_table(results).splitlines()[0]
+    assert "AER" not in plain
+    assert "tokenised" not in plain
+    links = {"aer": 0.256, "precision": 0.7, "recall": 0.8, "f1": 0.75}
+    header, _, *rows = markdown_table([*results, record(links=links, tokenised_bleu=21.34)]).split(
+        "\n"
+    )
+    columns = header.split(" | ")
+    for title, cell in (("tokenised BLEU", "21.3"), ("AER", "25.6 %")):
+        column = columns.index(title)
+        assert [row.split(" | ")[column] for row in rows] == ["-", "-", cell]
 
 
 @pytest.mark.parametrize(
@@ -50,51 +84,127 @@ def test_duration(seconds, text):
     assert duration(seconds) == text
 
 
-def test_svg_has_no_rectangle_for_a_zero(hypothesis):
-    svg = alignment_svg("fusedmax", hypothesis)
-    assert svg.count("<rect") == 3
-    assert "·$d ← ·a&lt;b: 0.750" in svg
-    assert "·$d ← &lt;/s&gt;" not in svg
-    assert 'opacity="1.000"' in svg
+def translated(weights, text="x"):
+    rows, columns = np.shape(weights)
+    source, target = (
+        [f"{side}{i}" for i in range(n - 1)] for side, n in (("s", columns), ("t", rows))
+    )
+    return Hypothesis(0, source, target, None, text, -1.0, [], np.asarray(weights))
 
 
-VOID = {"meta", "br", "path", "rect"}
+def page_data(html):
+    (text,) = re.findall(
+        r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL
+    )
+    return json.loads(text)["sentences"]
+
+
+def unpack(runs):
+    """As page.js does."""
+    return [weight for run in runs for weight in ([0] * -run if run < 0 else [run / 1000])]
+
+
+def test_every_weight_of_every_sentence_is_in_the_page():
+    random = np.random.default_rng(0)
+    sparse = random.dirichlet(np.full(9, 0.2), size=7)
+    sparse[sparse < 0.1] = 0
+    dense = random.dirichlet(np.full(5, 1), size=3)
+    extremes = np.array([[1, 0, 0], [0, 0, 0], [1e-6, 0.0004, 0.9996], [-0.0, 1.000001, 0.0006]])
+    matrices = [sparse, dense, extremes, np.zeros((1, 1))]
+    sentences = [
+        Sentence(f"n{i}", "s", "r", {"softmax": translated(m), "fusedmax": translated(m, "other")})
+        for i, m in enumerate(matrices)
+    ]
+    read = page_data(page("t", "", sentences))
+    assert [name for name, *_ in read] == ["n0", "n1", "n2", "n3"]
+    for (*_, drawings), weights in zip(read, matrices):
+        assert [drawing[:2] for drawing in drawings] == [["softmax", "x"], ["fusedmax", "other"]]
+        for _, _, source, target, runs in drawings:
+            shape = len(target.split(" ")), len(source.split(" "))
+            assert shape == weights.shape
+            drawn = np.array(unpack(runs)).reshape(shape)
+            assert np.array_equal(drawn == 0, weights == 0)
+            tiny = (weights > 0) & (weights < 0.0005)
+            assert (drawn[tiny] == 0.001).all()
+            assert np.abs(drawn - weights)[~tiny].max() <= 0.0005 + 1e-9
+
+
+def test_zeros_are_counted_across_rows():
+    assert run_lengths(np.array([[0.5, 0.5, 0, 0], [0, 0, 0, 1]])) == [500, 500, -5, 1000]
+
+
+@pytest.mark.parametrize("weight", [float("nan"), -0.1, 1.1, float("inf")])
+def test_what_is_no_weight_is_not_drawn(weight):
+    wrong = Sentence("n", "s", "r", {"fusedmax": translated([[0.5, weight]])})
+    with pytest.raises(ValueError, match=r"sentence 0, fusedmax: .* from 0 to 1"):
+        page("t", "", [wrong])
+
+
+def test_a_thousand_sentences_stay_small():
+    """Dense ones: the size depends on the data alone, and these are the largest."""
+    dense = translated(np.random.default_rng(0).dirichlet(np.full(12, 1), size=12), "t" * 60)
+    names = ["softmax", "fusedmax", "oscarmax", "sparsemax", "pnormmax"]
+    sentence = Sentence("n", "s" * 60, "r" * 60, dict.fromkeys(names, dense))
+    html = page("t", "", [sentence] * 1000)
+    assert len(page_data(html)) == 1000
+    assert len(html.encode()) < 5e6
 
 
 class _Checker(HTMLParser):
-    """Collects open tags and outside references."""
+    """Collects open tags, outside references, words and the text of scripts and styles."""
 
     def __init__(self):
         super().__init__()
-        self.open, self.outside, self.words = [], [], []
+        self.open, self.outside, self.words, self.code = [], [], [], {"script": [], "style": []}
 
     def handle_starttag(self, tag, attrs):
         self.outside += [v for k, v in attrs if k in ("src", "href") or "//" in (v or "")]
-        if tag not in VOID:
+        if tag != "meta":
             self.open.append(tag)
 
     def handle_endtag(self, tag):
-        if tag not in VOID:
-            assert self.open.pop() == tag
+        assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.words.append(data)
+        self.code.get(self.open[-1] if self.open else "", self.words).append(data)
 
 
-def test_page_is_well_formed_self_contained_and_escaped(hypothesis):
-    names = {"softmax": hypothesis, "fusedmax, lambda 0.1": hypothesis}
-    sentence = Sentence("Genesis.1.1", "¿<b>?", "ref & more", names)
-    html = page("A <title>", RESULTS, [sentence], "intro & such", ["a <note>"])
+def checked(html):
     checker = _Checker()
     checker.feed(html)
     checker.close()
     assert checker.open == []
+    return checker
+
+
+def test_page_is_well_formed_and_self_contained(hypothesis, results):
+    header, *body = table(results)
+    sentence = Sentence("Genesis.1.1", "¿?", "ref & more", {"softmax": hypothesis})
+    html = page("A <title>", html_table(header, body), [sentence], "intro & such", ["a <note>"])
+    checker = checked(html)
     assert checker.outside == []
     text = "".join(checker.words)
-    for words in ("A <title>", "intro & such", "a <note>", "¿<b>?", 'said "<d>"', "12.5 %"):
+    # what can be read without JavaScript
+    for words in ("A <title>", "intro & such", "a <note>", "12.5 %", "without JavaScript"):
         assert words in text
-    assert html.count("<svg") == 2
-    assert "prefers-color-scheme: dark" in html
+    data, script = checker.code["script"]
+    assert json.loads(data)
+    assert re.findall(r"\w+://[^\"]*", script) == ["http://www.w3.org/2000/svg"]  # a name only
+    (style,) = checker.code["style"]
+    assert "prefers-color-scheme: dark" in style
+    assert not re.search(r"url\(|@import", style)
+
+
+@pytest.mark.parametrize(
+    "text", ["</script><b>", "<!-- <script>", "</SCRIPT ", "<b>&amp;&lt;", "\u2028 \\u003c \"'"]
+)
+def test_a_sentence_cannot_end_the_script(text):
+    token = text.replace(" ", "_")
+    hypothesis = Hypothesis(0, [token], [token], None, text, -1.0, [], np.full((2, 2), 0.5))
+    html = page("t", "", [Sentence(text, text, text, {text: hypothesis})])
+    assert len(checked(html).code["script"]) == 2
+    labels = f"{token} </s>"
+    assert page_data(html) == [[text, text, text, [[text, text, labels, labels, [500] * 4]]]]
 
 
 def test_heat_map_leaves_zeros_white_and_shares_the_scale(tmp_path, hypothesis):
@@ -116,14 +226,15 @@ def test_heat_map_leaves_zeros_white_and_shares_the_scale(tmp_path, hypothesis):
     assert 0.3 < coloured["some"] / coloured["faint"] < 0.7  # 3 of 6 cells
 
 
-def test_an_empty_translation_can_be_drawn(tmp_path):
+def test_an_empty_translation_can_be_drawn(tmp_path, results):
     pytest.importorskip("matplotlib", reason="matplotlib draws the heat maps")
     from fairseq_regattn.analysis.heatmap import draw_alignments
 
     empty = Hypothesis(0, ["a"], [], None, "", -1.0, [], np.array([[0.5, 0.5]]))
     draw_alignments([("softmax", empty), ("fusedmax", empty)], tmp_path / "empty.png", "heading")
     assert (tmp_path / "empty.png").stat().st_size > 1000
-    assert "(empty)" in page("t", RESULTS, [Sentence("n", "s", "r", {"softmax": empty})])
+    read = page_data(page("t", "", [Sentence("n", "s", "r", {"softmax": empty})]))
+    assert read[0][3] == [["softmax", "", "a </s>", "</s>", [500, 500]]]
 
 
 def test_no_alignment_no_picture(tmp_path):
@@ -134,4 +245,31 @@ def test_no_alignment_no_picture(tmp_path):
     with pytest.raises(ValueError, match="sentence 5 has no alignment"):
         draw_alignments([("softmax", bare)], tmp_path / "none.png")
     with pytest.raises(ValueError, match="sentence 5 has no alignment"):
-        alignment_svg("softmax", bare)
+        page("t", "", [Sentence("n", "s", "r", {"softmax": bare})])
+
+
+def test_a_pdf_has_real_text_and_the_same_bytes_every_time(tmp_path, hypothesis, monkeypatch):
+    pytest.importorskip("matplotlib", reason="matplotlib draws the heat maps")
+    from fairseq_regattn.analysis.heatmap import draw_alignments
+
+    made = []
+    for seconds in ("1", "1000000000"):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", seconds)  # what matplotlib would write as date
+        # two dollar signs make no formula of the heading
+        draw_alignments([("x", hypothesis)], tmp_path / "a.PDF", heading=r"Γειά, привет $\frac$")
+        made.append((tmp_path / "a.PDF").read_bytes())
+    assert made[0] == made[1]
+    assert made[0].startswith(b"%PDF")
+    assert b"/CIDFontType2" in made[0]
+    assert b"/Type3" not in made[0]
+    assert made[0].count(b"/Subtype /Image") <= 1  # the colour bar; the weights are shapes
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a", "a.pdf.partial"])
+def test_another_kind_of_picture_is_refused(tmp_path, hypothesis, name):
+    pytest.importorskip("matplotlib", reason="matplotlib draws the heat maps")
+    from fairseq_regattn.analysis.heatmap import draw_alignments
+
+    with pytest.raises(UsageError, match=rf"{name}: a picture ends in \.png or \.pdf, got"):
+        draw_alignments([("x", hypothesis)], tmp_path / name)
+    assert not list(tmp_path.iterdir())
