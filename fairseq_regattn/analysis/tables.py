@@ -3,59 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from fairseq_regattn.analysis.statistics import AlignmentStatistics
+from fairseq_regattn.analysis.records import Record
 
-
-@dataclass(frozen=True)
-class Result:
-    """What one mapping reached.
-
-    Attributes:
-        name: the mapping with its parameters, e.g. ``fusedmax, lambda 0.1``.
-        bleu, chrf: of the test split, 0 to 100.
-        valid_ppl: perplexity of the best checkpoint on the validation split.
-        training_seconds: wall time of training.
-        tokens_per_second: target tokens trained on a second.
-        alignments: statistics of the attention weights on the test split.
-    """
-
-    name: str
-    bleu: float
-    chrf: float
-    valid_ppl: float
-    training_seconds: float
-    tokens_per_second: float
-    alignments: AlignmentStatistics
+Rows = Sequence[Sequence[str]]
+"""Cells; the first row is the header, the first column has names."""
 
 
-HEADER = (
-    "mapping",
-    "BLEU",
-    "chrF2",
-    "valid ppl",
-    "non-zero weights",
-    "segments",
-    "entropy (bits)",
-    "training",
-    "tokens/s",
-)
-
-
-def cells(result: Result) -> tuple[str, ...]:
-    """One row of the table, in the order of ``HEADER``."""
-    return (
-        result.name,
-        f"{result.bleu:.1f}",
-        f"{result.chrf:.1f}",
-        f"{result.valid_ppl:.1f}",
-        f"{100 * result.alignments.nonzero:.1f} %",
-        f"{result.alignments.segments:.2f}",
-        f"{result.alignments.entropy:.2f}",
-        duration(result.training_seconds),
-        f"{result.tokens_per_second:,.0f}",
+def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """A header and one row a record; tokenised BLEU and AER where any record has them."""
+    tokenised = any(record.tokenised_bleu is not None for record in records)
+    linked = any(record.links is not None for record in records)
+    header = (
+        "mapping",
+        "BLEU",
+        *(["tokenised BLEU"] if tokenised else []),
+        "chrF2",
+        "valid ppl",
+        "non-zero weights",
+        "segments",
+        "entropy (bits)",
+        *(["AER"] if linked else []),
+        "training",
+        "tokens/s",
     )
+    rows = [header]
+    for record in records:
+        aer = None if record.links is None else 100 * record.links["aer"]
+        row = (
+            record.attention,
+            f"{record.bleu:.1f}",
+            *([number(record.tokenised_bleu)] if tokenised else []),
+            f"{record.chrf:.1f}",
+            number(record.valid_ppl),
+            f"{100 * record.alignments.nonzero:.1f} %",
+            f"{record.alignments.segments:.2f}",
+            f"{record.alignments.entropy:.2f}",
+            *([number(aer, " %")] if linked else []),
+            duration(record.training_seconds),
+            f"{record.tokens_per_second:,.0f}",
+        )
+        rows.append(row)
+    return rows
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """With one decimal; ``-`` where there is none."""
+    return "-" if value is None else f"{value:.1f}{unit}"
 
 
 def duration(seconds: float) -> str:
@@ -64,9 +58,18 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def text_table(results: Sequence[Result]) -> str:
+def text_table(records: Sequence[Record]) -> str:
     """Aligned columns: names to the left, numbers to the right."""
-    rows = [HEADER, *map(cells, results)]
+    return text_rows(table(records))
+
+
+def markdown_table(records: Sequence[Record]) -> str:
+    """A GitHub table."""
+    return markdown_rows(table(records))
+
+
+def text_rows(rows: Rows) -> str:
+    """For a terminal."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = []
     for name, *numbers in rows:
@@ -76,7 +79,7 @@ def text_table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def markdown_table(results: Sequence[Result]) -> str:
-    """A GitHub table."""
-    rule = ("---", *("---:" for _ in HEADER[1:]))
-    return "\n".join(f"| {' | '.join(row)} |" for row in (HEADER, rule, *map(cells, results)))
+def markdown_rows(rows: Rows) -> str:
+    """For GitHub."""
+    rule = ("---", *("---:" for _ in rows[0][1:]))
+    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:]))

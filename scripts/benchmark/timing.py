@@ -5,7 +5,6 @@ import ctypes
 import gc
 import json
 import os
-import platform
 import statistics
 import sys
 import time
@@ -15,6 +14,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numba
 import torch
 from torch import Tensor
+
+from fairseq_regattn.analysis.machine import processor
 
 Contestant = Callable[[], Any]
 Seconds = Dict[str, List[float]]
@@ -200,13 +201,3 @@ def append(out: Optional[str], record: Dict[str, Any]) -> None:
     }
     with open(out, "a", encoding="utf-8") as file:
         file.write(json.dumps({**record, "about": about}) + "\n")
-
-
-def processor() -> str:
-    """The CPU's model where Linux tells it, else its architecture."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.machine()

@@ -1,0 +1,194 @@
+"""Tables of many runs, as text, Markdown, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairseq_regattn.analysis.records import LINKS, Record, read_records
+from fairseq_regattn.analysis.significance import read_comparisons
+from fairseq_regattn.analysis.sweep import CLOSE, MEASURES, Measure, Sweep
+from fairseq_regattn.analysis.tables import Rows, markdown_rows, text_rows
+from fairseq_regattn.recipes.stages import rewrite
+
+
+class Section(NamedTuple):
+    """A table with what its numbers mean."""
+
+    title: str
+    rows: Rows
+    note: str
+
+
+def read_sweep(folder: Path) -> Sweep:
+    """All runs of a folder of records, with the p values that are known.
+
+    Raises:
+        UsageError: there are none, or a file cannot be read.
+    """
+    records = read_records(folder)
+    return Sweep(records, read_comparisons(folder, records))
+
+
+def write_results(records_folder: Path, out_folder: Path) -> list[Path]:
+    """Write ``results.md``, ``results.csv`` (a row a run) and ``results.json`` (everything).
+
+    Raises:
+        UsageError: as for :func:`read_sweep`.
+    """
+    sweep = read_sweep(records_folder)
+    contents = {"md": markdown(sweep), "csv": csv_text(sweep), "json": json_text(sweep)}
+    paths = []
+    for ending, content in contents.items():
+        paths.append(out_folder / f"results.{ending}")
+        rewrite(paths[-1], content.encode())
+    return paths
+
+
+def text(sweep: Sweep) -> str:
+    """For a terminal."""
+    parts = [f"{s.title}\n{text_rows(s.rows)}\n{s.note}" for s in sections(sweep)]
+    return "\n\n".join((*parts, "\n".join(notes(sweep))))
+
+
+def markdown(sweep: Sweep) -> str:
+    """For GitHub."""
+    parts = [f"## {s.title}\n\n{markdown_rows(s.rows)}\n\n{s.note}" for s in sections(sweep)]
+    listed = "\n".join(f"- {note}" for note in notes(sweep))
+    return "\n\n".join(("# Results", listed, *parts)) + "\n"
+
+
+def sections(sweep: Sweep) -> list[Section]:
+    """A table for each measure that some run has."""
+    return [
+        _section(sweep, measure) for measure in MEASURES if sweep.values(measure, sweep.records)
+    ]
+
+
+def _section(sweep: Sweep, measure: Measure) -> Section:
+    rows = [["test set", *sweep.columns]]
+    for group, title in sweep.rows.items():
+        rows.append([title, *(sweep.cell(measure, group, column) for column in sweep.columns)])
+    note = measure.note
+    if measure.key == "bleu":
+        verdicts = [sweep.verdict(group) for group in sweep.rows]
+        rows[0].append(f"all within {CLOSE:g} BLEU of the best")
+        for row, verdict in zip(rows[1:], verdicts):
+            row.append(verdict)
+        note += f" {_claim(verdicts)}"
+    return Section(measure.title, rows, note)
+
+
+def _claim(verdicts: Sequence[str]) -> str:
+    """How often the paper's claim held."""
+    counts = Counter(verdicts)
+    held = f"All mappings are within {CLOSE:g} BLEU of the best in {counts['yes']} of "
+    held += f"{len(verdicts)} rows"
+    for verdict, words in (
+        ("so far", "so far in {} where runs are missing"),
+        ("no", "not in {}"),
+        ("-", "with nothing to compare in {}"),
+    ):
+        if counts[verdict]:
+            held += f", {words.format(counts[verdict])}"
+    return held + "."
+
+
+def notes(sweep: Sweep) -> list[str]:
+    """What the numbers were made with, and what is missing."""
+    records = sweep.records
+    dates = sorted({record.date for record in records})
+    seeds = {group: sorted({r.seed for r in records if r.group == group}) for group in sweep.rows}
+    every = sorted({record.seed for record in records})
+    single = [sweep.rows[group] for group in sweep.rows if len(seeds[group]) == 1]
+    found = [
+        f"{len(records)} runs, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}. "
+        "A cell is the mean over seeds ± their standard deviation, - where there is no run.",
+        f"Seeds: {', '.join(map(str, every))}.",
+    ]
+    if single:
+        where = "" if len(single) == len(sweep.rows) else f" in {'; '.join(single)}"
+        found.append(f"One seed{where}: differences of about one BLEU are noise.")
+    found += [f"Machine: {machine}." for machine in sorted({r.machine for r in records})]
+    for name in sorted({name for record in records for name in record.signatures}):
+        each = sorted({r.signatures[name] for r in records if name in r.signatures})
+        found.append(
+            f"{name}: {'; '.join(each)}" + (" (differ: compare with care)" * (len(each) > 1))
+        )
+    tests = {score.signature for scores in sweep.comparisons.values() for score in scores.values()}
+    found += [f"p: {signature}" for signature in sorted(tests)]
+    uncompared = [
+        record
+        for record in records
+        if sweep.baseline(record) not in (None, record) and record.path not in sweep.comparisons
+    ]
+    if uncompared:
+        found.append(f"p is not computed yet for {len(uncompared)} runs.")
+    missing = [
+        f"{sweep.rows[group]}: {column}, seed {seed}" for group, column, seed in sweep.missing()
+    ]
+    if missing:
+        found.append(f"{len(missing)} runs missing: {'; '.join(missing)}.")
+    return found
+
+
+def csv_text(sweep: Sweep) -> str:
+    """A row a run, with all of its numbers."""
+    rows = [_flat(sweep, record) for record in sweep.records]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _flat(sweep: Sweep, record: Record) -> dict[str, Any]:
+    row = asdict(record)
+    for name in ("signatures", "versions", "command"):
+        del row[name]
+    row.update(row.pop("alignments"))
+    links = row.pop("links") or {}
+    row.update({name: links.get(name) for name in LINKS})
+    return {**row, **_against_softmax(sweep, record)}
+
+
+def _against_softmax(sweep: Sweep, record: Record) -> dict[str, float | None]:
+    against: dict[str, float | None] = {}
+    for measure in MEASURES:
+        if measure.compared:
+            against[f"{measure.key}_difference"] = sweep.difference(measure, record)
+            against[f"{measure.key}_p"] = sweep.p(measure, record)
+        elif measure.key == "training_time_ratio":
+            against[measure.key] = measure.of(record, sweep.baseline(record))
+    return against
+
+
+def json_text(sweep: Sweep) -> str:
+    """Everything: the tables as printed and their notes, and the runs by row."""
+    content = {
+        "notes": notes(sweep),
+        "tables": [section._asdict() for section in sections(sweep)],
+        "rows": [
+            {
+                "title": title,
+                "verdict": sweep.verdict(group),
+                "runs": [
+                    {**asdict(record), "against_softmax": _against_softmax(sweep, record)}
+                    for record in sweep.records
+                    if record.group == group
+                ],
+            }
+            for group, title in sweep.rows.items()
+        ],
+        "missing": [
+            {"row": sweep.rows[group], "attention": column, "seed": seed}
+            for group, column, seed in sweep.missing()
+        ],
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,123 @@
+"""p values of the recorded runs against softmax, kept beside the records.
+
+References may not be ours to pass on, so what needs them is computed where they are, once, and
+``comparisons.json`` goes with the records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from fairseq_regattn.analysis.records import (
+    Record,
+    baselines,
+    read_hypotheses,
+    read_json,
+    read_records,
+    text_key,
+)
+from fairseq_regattn.errors import UsageError
+from fairseq_regattn.recipes.stages import rewrite
+from fairseq_regattn.scoring.translation import Score, compare
+
+FILE = "comparisons.json"
+
+
+class Counts(NamedTuple):
+    """Comparisons computed now, known from before, and left out for want of references."""
+
+    made: int
+    kept: int
+    left: int
+
+
+def significance(folder: Path, references: Mapping[tuple[str, str], Sequence[str]]) -> Counts:
+    """Compare each run with softmax of the same group and seed, unless that is known already.
+
+    By paired bootstrap, about a second a run and thousand sentences.
+
+    Args:
+        folder: of records; gets ``comparisons.json``. What is in there of runs that are gone or
+            have been made anew is dropped.
+        references: untouched reference text by recipe and direction.
+
+    Raises:
+        UsageError: the references are not those that a run was scored with.
+    """
+    known = _read(folder)
+    kept, left = {}, 0
+    missing: dict[Path, list[tuple[Record, Record]]] = defaultdict(list)
+    for record, baseline in pairs(read_records(folder)):
+        key = _key(record, baseline)
+        if key in known:
+            kept[key] = known[key]
+        elif record.group[:2] in references:
+            missing[baseline.path].append((record, baseline))
+        else:
+            left += 1
+    made = {}
+    for tested in missing.values():
+        baseline = tested[0][1]
+        texts = references[baseline.group[:2]]
+        if text_key(texts) != baseline.test_key:
+            raise UsageError(
+                f"the references given for {baseline.recipe} {baseline.direction} are not those "
+                f"that {folder / baseline.path} was scored with"
+            )
+        systems = {_key(record, baseline): read_hypotheses(folder, record) for record, _ in tested}
+        found = compare(read_hypotheses(folder, baseline), systems, texts)
+        for record, _ in tested:
+            scores = found[_key(record, baseline)]
+            made[_key(record, baseline)] = {
+                "run": str(record.path.with_suffix("")),
+                **{name: score._asdict() for name, score in scores.items()},
+            }
+    comparisons = sorted({**kept, **made}.items(), key=lambda item: (item[1]["run"], item[0]))
+    rewrite(folder / FILE, (json.dumps(dict(comparisons), indent=2) + "\n").encode())
+    return Counts(len(made), len(kept), left)
+
+
+def read_comparisons(folder: Path, records: Sequence[Record]) -> dict[Path, dict[str, Score]]:
+    """p values under ``bleu`` and ``chrf`` by :attr:`Record.path`, of those that are known."""
+    known = _read(folder)
+    return {
+        record.path: {name: Score(**known[key][name]) for name in ("bleu", "chrf")}
+        for record, baseline in pairs(records)
+        for key in [_key(record, baseline)]
+        if key in known
+    }
+
+
+def pairs(records: Sequence[Record]) -> Iterator[tuple[Record, Record]]:
+    """Each run but softmax, with the softmax that it is compared with, where there is one."""
+    softmax = baselines(records)
+    for record in records:
+        baseline = softmax.get((record.group, record.seed))
+        if baseline is not None and baseline is not record:
+            yield record, baseline
+
+
+def _key(record: Record, baseline: Record) -> str:
+    """All that a p value depends on: three texts."""
+    return f"{record.test_key}-{baseline.hypotheses_key}-{record.hypotheses_key}"
+
+
+def _read(folder: Path) -> dict:
+    path = folder / FILE
+    if not path.exists():
+        return {}
+    content = read_json(path)
+    wrong = f"{path} is not what was written: remove it, and compare again where references are"
+    if not isinstance(content, dict):
+        raise UsageError(wrong)
+    for entry in content.values():
+        try:
+            for name in ("bleu", "chrf"):
+                Score(**entry[name])
+        except (KeyError, TypeError):
+            raise UsageError(wrong) from None
+    return content

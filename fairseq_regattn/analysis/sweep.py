@@ -1,0 +1,206 @@
+"""Many runs by test set and mapping, and what is said of each: means, differences, ratios."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import NamedTuple
+
+from fairseq_regattn.analysis.records import Group, Record, baselines
+from fairseq_regattn.scoring.translation import Score
+
+CLOSE = 1.0
+"""BLEU: the paper reports all of its mechanisms within this distance of the best."""
+
+
+class Measure(NamedTuple):
+    """One number of a run.
+
+    Attributes:
+        key: in files.
+        title: of its table.
+        of: the number, from the run and the softmax run that it is compared with; None where
+            there is none.
+        form: how it is printed.
+        note: what it means.
+        compared: whether the difference to softmax is told, with its p value.
+    """
+
+    key: str
+    title: str
+    of: Callable[[Record, Record | None], float | None]
+    form: str
+    note: str
+    compared: bool = False
+
+
+def _time_ratio(record: Record, softmax: Record | None) -> float | None:
+    if softmax is None or softmax.machine != record.machine:
+        return None
+    if record.processor_seconds and softmax.processor_seconds:
+        return record.processor_seconds / softmax.processor_seconds
+    return record.training_seconds / softmax.training_seconds if softmax.training_seconds else None
+
+
+MEASURES = (
+    Measure(
+        "bleu",
+        "BLEU",
+        lambda record, _: record.bleu,
+        "{:.1f}",
+        "Of detokenised text. In brackets the difference to softmax of the same seeds, and p by "
+        "paired bootstrap (of several seeds: the smallest and the largest).",
+        compared=True,
+    ),
+    Measure(
+        "chrf",
+        "chrF2",
+        lambda record, _: record.chrf,
+        "{:.1f}",
+        "In brackets as for BLEU.",
+        compared=True,
+    ),
+    Measure(
+        "tokenised_bleu",
+        "Tokenised BLEU",
+        lambda record, _: record.tokenised_bleu,
+        "{:.1f}",
+        "The value of Moses' multi-bleu.perl.",
+    ),
+    Measure(
+        "nonzero",
+        "Non-zero weights (%)",
+        lambda record, _: 100 * record.alignments.nonzero,
+        "{:.1f}",
+        "Share of source positions, mean over the steps of all test translations; weights below "
+        "0.0000005 count as zero.",
+    ),
+    Measure(
+        "segments",
+        "Segments",
+        lambda record, _: record.alignments.segments,
+        "{:.2f}",
+        "Runs of equal, non-zero neighbours in a step, mean over all steps.",
+    ),
+    Measure(
+        "training_time_ratio",
+        "Training time, softmax = 1",
+        _time_ratio,
+        "{:.2f}",
+        "Over that of softmax with the same settings and seed, on the same machine: processor time "
+        "where it is known of both, else wall time.",
+    ),
+    Measure(
+        "aer",
+        "Alignment error rate (%)",
+        lambda record, _: None if record.links is None else 100 * record.links["aer"],
+        "{:.1f}",
+        "Of the links drawn from the weights, against alignments made by hand.",
+    ),
+)
+
+
+class Sweep:
+    """Runs in rows of one test set and settings each, and columns of one attention each.
+
+    Args:
+        records: in any order.
+        comparisons: p values by :attr:`Record.path`.
+
+    Attributes:
+        rows: titles by group; the settings and the test set are told where they differ within a
+            recipe and direction.
+        columns: titles, softmax first.
+    """
+
+    def __init__(
+        self, records: Sequence[Record], comparisons: Mapping[Path, Mapping[str, Score]]
+    ) -> None:
+        self.records = sorted(records, key=lambda record: (record.group, *_order(record)))
+        self.comparisons = comparisons
+        self.columns = [*dict.fromkeys(r.attention for r in sorted(records, key=_order))]
+        groups = [*dict.fromkeys(record.group for record in self.records)]
+        self.rows = {group: _title(group, groups) for group in groups}
+        self._baselines = baselines(self.records)
+
+    def runs(self, group: Group, column: str) -> list[Record]:
+        """Of one cell, by seed."""
+        return [r for r in self.records if r.group == group and r.attention == column]
+
+    def baseline(self, record: Record) -> Record | None:
+        """Softmax of the same group and seed; for softmax itself."""
+        return self._baselines.get((record.group, record.seed))
+
+    def values(self, measure: Measure, runs: Sequence[Record]) -> list[float]:
+        """Of those runs that have it."""
+        found = (measure.of(record, self.baseline(record)) for record in runs)
+        return [value for value in found if value is not None]
+
+    def difference(self, measure: Measure, record: Record) -> float | None:
+        """To softmax; None for softmax itself and where there is none."""
+        baseline = self.baseline(record)
+        if baseline is None or baseline is record:
+            return None
+        value, base = measure.of(record, baseline), measure.of(baseline, baseline)
+        return None if value is None or base is None else value - base
+
+    def p(self, measure: Measure, record: Record) -> float | None:
+        """Of this difference; None where it was not computed."""
+        scores = self.comparisons.get(record.path, {})
+        return scores[measure.key].value if measure.key in scores else None
+
+    def cell(self, measure: Measure, group: Group, column: str) -> str:
+        """For people."""
+        runs = self.runs(group, column)
+        values = self.values(measure, runs)
+        if not values:
+            return "-"
+        text = measure.form.format(mean(values))
+        if len(values) > 1:
+            text += " ± " + measure.form.format(stdev(values))
+        differences = [d for record in runs if (d := self.difference(measure, record)) is not None]
+        if measure.compared and differences:
+            p = sorted(p for record in runs if (p := self.p(measure, record)) is not None)
+            shown = dict.fromkeys(f"{value:.3f}" for value in (p[0], p[-1])) if p else ["-"]
+            text += f" ({mean(differences):+.1f}, p {' to '.join(shown)})"
+        return text
+
+    def verdict(self, group: Group) -> str:
+        """Whether all mappings are within one BLEU of the best: the claim of the paper."""
+        means = [
+            mean(v) for c in self.columns if (v := self.values(MEASURES[0], self.runs(group, c)))
+        ]
+        if len(means) < 2:
+            return "-"
+        if max(means) - min(means) > CLOSE:
+            return "no"
+        missing = any(of == group for of, _, _ in self.missing())
+        return "so far" if missing else "yes"
+
+    def missing(self) -> Iterator[tuple[Group, str, int]]:
+        """Cells without a run: of what its recipe has elsewhere, for each seed of its row."""
+        for group in self.rows:
+            there = {(r.attention, r.seed) for r in self.records if r.group == group}
+            seeds = sorted({seed for _, seed in there})
+            wanted = {r.attention for r in self.records if r.recipe == group[0]}
+            for column, seed in itertools.product(self.columns, seeds):
+                if column in wanted and (column, seed) not in there:
+                    yield group, column, seed
+
+
+def _order(record: Record) -> tuple:
+    """Of columns, and of runs within a row."""
+    return record.mapping != "softmax", record.mapping, record.name, record.seed
+
+
+def _title(group: Group, groups: Sequence[Group]) -> str:
+    recipe, direction, settings, test_key = group
+    alike = [other for other in groups if other[:2] == group[:2]]
+    parts = [f"{recipe} {direction}"]
+    if len({other[2] for other in alike}) > 1:
+        parts.append(f"settings {settings}")
+    if len({other[3] for other in alike}) > 1:
+        parts.append(f"test set {test_key}")
+    return ", ".join(parts)

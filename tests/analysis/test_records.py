@@ -1,0 +1,178 @@
+"""Records of runs on the disk, and the p values that are kept beside them."""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+
+import pytest
+
+from fairseq_regattn.analysis import Record
+from fairseq_regattn.analysis.machine import machine, versions
+from fairseq_regattn.analysis.records import (
+    LINKS,
+    baselines,
+    collect,
+    read_hypotheses,
+    read_records,
+    text_key,
+    texts_of,
+)
+from fairseq_regattn.analysis.significance import FILE, read_comparisons, significance
+from fairseq_regattn.errors import UsageError
+from fairseq_regattn.scoring.translation import compare
+
+REFERENCES = [f"this is line {number} of the text" for number in range(12)]
+GOOD = [f"this is line {number} of a text" for number in range(12)]
+BAD = [f"line {number} is this" for number in range(12)]
+PAIR = ("toy", "ro-en")
+
+
+@pytest.fixture
+def add(tmp_path, record):
+    """Collect a run of these hypotheses."""
+
+    def add(hypotheses, name="softmax", **changes):
+        keys = {"test_key": text_key(REFERENCES), "hypotheses_key": text_key(hypotheses)}
+        made = record(name, **{**keys, **changes})
+        collect(tmp_path, made, hypotheses)
+        return made
+
+    return add
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path, record):
+    links = dict.fromkeys(LINKS, 0.5)
+    for number, written in enumerate((record(), record(links=links, tokenised_bleu=21.5))):
+        path = tmp_path / "deep" / f"{number}.json"
+        written.write(path)
+        assert Record.read(path) == written
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("bleu"), "lacks key bleu"),
+        (lambda c: c.update(blue=1), "has the unknown key blue"),
+        (lambda c: c["alignments"].pop("steps"), "alignments lacks key steps"),
+        (lambda c: c.update(bleu="20"), "bleu must be of type float, got '20'"),
+        (lambda c: c.update(seed=True), "seed must be of type int, got True"),
+        (lambda c: c.update(links={"aer": 1}), "links must have the keys aer, precision"),
+    ],
+)
+def test_a_record_that_is_none_is_refused(tmp_path, record, change, message):
+    content = asdict(record())
+    change(content)
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(UsageError, match=rf"x\.json.*{message}"):
+        Record.read(path)
+
+
+@pytest.mark.parametrize("content", [b'{"bleu": 1', b"\xff", b"[1]"])
+def test_what_is_no_json_object_is_refused(tmp_path, content):
+    (tmp_path / "x.json").write_bytes(content)
+    with pytest.raises(UsageError, match=r"x\.json"):
+        Record.read(tmp_path / "x.json")
+
+
+def test_collected_hypotheses(tmp_path, add):
+    lines = ["", "ă\u2028b\r", *GOOD]
+    made = add(lines, "fusedmax-lambda0.1")
+    path = tmp_path / "toy" / "ro-en" / "fusedmax-lambda0.1-seed1-0f0f0f0f.json"
+    assert path.exists()
+    assert read_records(tmp_path) == [made]
+    assert read_hypotheses(tmp_path, made) == lines
+    before = texts_of(path).read_bytes()
+    assert before[4:8] == bytes(4)  # no time of writing: the same bytes every time
+    with pytest.raises(UsageError, match="is not the record of these 12 hypotheses"):
+        collect(tmp_path, made, GOOD)
+    texts_of(path).write_bytes(before[:-9])
+    with pytest.raises(UsageError, match=r"seed1-0f0f0f0f\.txt\.gz cannot be read"):
+        read_hypotheses(tmp_path, made)
+    other = add(GOOD, "fusedmax-lambda0.1", settings="other")
+    texts_of(path).write_bytes(texts_of(tmp_path / other.path).read_bytes())
+    with pytest.raises(UsageError, match="does not hold the translations"):
+        read_hypotheses(tmp_path, made)
+
+
+def test_a_folder_of_records(tmp_path, add):
+    with pytest.raises(UsageError, match="no records"):
+        read_records(tmp_path)
+    made = add(GOOD)
+    add(GOOD, seed=2)
+    add(GOOD, settings="other")
+    assert len(read_records(tmp_path)) == 3  # none has replaced another
+    made.write(tmp_path / "toy" / "ro-en" / "softmax-seed9-x.json")
+    with pytest.raises(UsageError, match=r"softmax-seed9-x\.json holds the record of .*seed1-0f"):
+        read_records(tmp_path)
+
+
+def test_the_softmax_to_compare_with(record):
+    plain, cold = record(), record("softmax-gamma0.5")
+    second, third = record("softmax-gamma0.5", seed=2), record("softmax-gamma2", settings="s")
+    found = baselines([record("sparsemax"), cold, plain, second, third])
+    assert found == {(plain.group, 1): plain, (third.group, 1): third}
+
+
+def test_p_values_are_those_of_the_texts_and_computed_once(tmp_path, add, monkeypatch):
+    softmax = add(GOOD)
+    fused = add(BAD, "fusedmax-lambda0.1")
+    add(BAD, "fusedmax-lambda0.1", seed=2)  # no softmax of its seed
+    add(BAD, "fusedmax-lambda0.1", settings="other")  # nor of its settings
+    lines = [line.upper() for line in REFERENCES]
+    german = add(BAD, "sparsemax", direction="ro-de", test_key=text_key(lines))
+    add(GOOD, direction="ro-de", test_key=text_key(lines))
+
+    assert significance(tmp_path, {PAIR: REFERENCES}) == (1, 0, 1)
+    found = read_comparisons(tmp_path, read_records(tmp_path))
+    assert found == {fused.path: compare(GOOD, {"x": BAD}, REFERENCES)["x"]}
+    assert found[fused.path]["bleu"].value < 0.01
+
+    def fail(*_):
+        raise AssertionError("computed again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fairseq_regattn.analysis.significance.compare", fail)
+        before = (tmp_path / FILE).read_bytes()
+        assert significance(tmp_path, {}) == (0, 1, 1)
+        assert (tmp_path / FILE).read_bytes() == before
+
+    assert significance(tmp_path, {("toy", "ro-de"): lines}) == (1, 1, 0)
+    assert set(read_comparisons(tmp_path, read_records(tmp_path))) == {fused.path, german.path}
+
+    # softmax is trained anew: what is known of the old one is no longer shown, then dropped
+    assert add([*GOOD[:-1], "end"]).path == softmax.path
+    assert set(read_comparisons(tmp_path, read_records(tmp_path))) == {german.path}
+    assert significance(tmp_path, {}) == (0, 1, 1)
+    assert len(json.loads((tmp_path / FILE).read_bytes())) == 1
+
+
+def test_other_references_are_refused(tmp_path, add):
+    add(GOOD)
+    add(BAD, "sparsemax")
+    with pytest.raises(UsageError, match="references given for toy ro-en are not those"):
+        significance(tmp_path, {PAIR: GOOD})
+
+
+@pytest.mark.parametrize("content", ["[]", '{"a": {}}', '{"a": {"bleu": 1}}', "{"])
+def test_a_spoilt_file_of_p_values_is_refused(tmp_path, add, content):
+    records = [add(GOOD), add(BAD, "sparsemax")]
+    (tmp_path / FILE).write_text(content)
+    with pytest.raises(UsageError, match=r"comparisons\.json is"):
+        read_comparisons(tmp_path, records)
+
+
+def test_machine_and_versions():
+    assert " cores, " in machine()
+    assert machine() == machine()
+    assert {"python", "fairseq-regattn", "torch", "sacrebleu"} <= set(versions())
+
+
+def test_scores_and_records_do_without_fairseq(package_dir):
+    code = (
+        "import sys, fairseq_regattn.analysis.significance\n"
+        "sys.exit(bool({'fairseq', 'torch', 'matplotlib'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=package_dir.parent, check=True)

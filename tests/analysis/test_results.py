@@ -1,0 +1,185 @@
+"""Tables of many runs."""
+
+import csv
+import json
+import sys
+
+import pytest
+
+from fairseq_regattn.analysis import AlignmentStatistics
+from fairseq_regattn.analysis.__main__ import main
+from fairseq_regattn.analysis.records import LINKS, collect, text_key
+from fairseq_regattn.analysis.results import (
+    csv_text,
+    json_text,
+    markdown,
+    notes,
+    sections,
+    text,
+    write_results,
+)
+from fairseq_regattn.analysis.significance import significance
+from fairseq_regattn.analysis.sweep import Sweep
+from fairseq_regattn.scoring.translation import Score
+
+FUSED = "fusedmax-lambda0.1"
+
+
+def cell(sweep, title, row, column):
+    """From the table of that title."""
+    (rows,) = [section.rows for section in sections(sweep) if section.title == title]
+    (found,) = [cells for cells in rows[1:] if cells[0] == row]
+    return found[rows[0].index(column)]
+
+
+def p(record, bleu, chrf=0.5):
+    return {record.path: {"bleu": Score(bleu, "bs:1000"), "chrf": Score(chrf, "bs:1000")}}
+
+
+def test_means_over_seeds_and_differences_of_the_same_seeds(record):
+    fused = [record(FUSED, seed=1, bleu=21.0), record(FUSED, seed=2, bleu=23.0)]
+    runs = [record(bleu=20.0), record(seed=2, bleu=21.0), record(seed=3, bleu=40.0), *fused]
+    sweep = Sweep(runs, {**p(fused[0], 0.04), **p(fused[1], 0.3)})
+    assert sweep.columns == ["softmax", "fusedmax, lambda 0.1"]
+    assert cell(sweep, "BLEU", "toy ro-en", "softmax") == "27.0 ± 11.3"
+    # seed 3 has no fusedmax: it must not enter the difference
+    expected = "22.0 ± 1.4 (+1.5, p 0.040 to 0.300)"
+    assert cell(sweep, "BLEU", "toy ro-en", "fusedmax, lambda 0.1") == expected
+    expected = "40.0 ± 0.0 (+0.0, p 0.500)"
+    assert cell(sweep, "chrF2", "toy ro-en", "fusedmax, lambda 0.1") == expected
+    assert "Seeds: 1, 2, 3." in notes(sweep)
+    assert not any(note.startswith("One seed") for note in notes(sweep))
+
+
+def test_one_seed_is_told(record):
+    assert "One seed: differences of about one BLEU are noise." in notes(Sweep([record()], {}))
+    runs = [record(), record(seed=2), record(direction="en-ro")]
+    assert any(note.startswith("One seed in toy en-ro: diff") for note in notes(Sweep(runs, {})))
+
+
+def test_no_softmax_no_difference_and_no_ratio(record):
+    runs = [record(FUSED), record(direction="en-ro"), record("sparsemax", direction="en-ro")]
+    sweep = Sweep(runs, {})
+    assert cell(sweep, "BLEU", "toy ro-en", "fusedmax, lambda 0.1") == "20.0"
+    assert cell(sweep, "BLEU", "toy ro-en", "softmax") == "-"
+    assert cell(sweep, "BLEU", "toy en-ro", "sparsemax") == "20.0 (+0.0, p -)"
+    assert "p is not computed yet for 1 runs." in notes(sweep)
+    title = "Training time, softmax = 1"
+    assert cell(sweep, title, "toy ro-en", "fusedmax, lambda 0.1") == "-"
+    assert cell(sweep, title, "toy en-ro", "softmax") == "1.00"
+
+
+def test_other_tables(record):
+    statistics = AlignmentStatistics(9, 0.125, 2.345, 0.75)
+    links = dict(zip(LINKS, (0.256, 0.5, 0.6, 0.7)))
+    fused = record(FUSED, alignments=statistics, training_seconds=250.0, links=links)
+    slow = record(FUSED, seed=2, training_seconds=270.0)
+    elsewhere = record(FUSED, seed=3, training_seconds=900.0, machine="another")
+    softmax = [record(seed=seed) for seed in (1, 2, 3)]
+    one = Sweep([softmax[0], fused], {})
+    column = "fusedmax, lambda 0.1"
+    assert cell(one, "Non-zero weights (%)", "toy ro-en", column) == "12.5"
+    assert cell(one, "Segments", "toy ro-en", column) == "2.35"
+    assert cell(one, "Alignment error rate (%)", "toy ro-en", column) == "25.6"
+    assert cell(one, "Alignment error rate (%)", "toy ro-en", "softmax") == "-"
+    three = Sweep([*softmax, fused, slow, elsewhere], {})
+    expected = "1.30 ± 0.07"  # 1.25 and 1.35; times of another machine do not count
+    assert cell(three, "Training time, softmax = 1", "toy ro-en", column) == expected
+    titles = [section.title for section in sections(Sweep(softmax, {}))]
+    assert "Alignment error rate (%)" not in titles
+    assert "Tokenised BLEU" not in titles
+
+
+@pytest.mark.parametrize(
+    ("scores", "verdict"),
+    [((20.0, 19.5, 19.01), "yes"), ((20.0, 19.5, 18.99), "no"), ((20.0, 19.5), "so far")],
+)
+def test_within_one_bleu_of_the_best(record, scores, verdict):
+    names = ("softmax", FUSED, "sparsemax")
+    runs = [record(name, bleu=score) for name, score in zip(names, scores)]
+    other = [record(name, direction="en-ro", bleu=9.0) for name in names]
+    sweep = Sweep([*runs, *other], {})
+    assert sweep.verdict(runs[0].group) == verdict
+    held = {"yes": "2 of 2 rows.", "no": "1 of 2 rows, not in 1.", "so far": "1 of 2 rows, so far"}
+    assert f"within 1 BLEU of the best in {held[verdict]}" in text(sweep)
+
+
+def test_missing_runs_are_counted_and_named(record):
+    runs = [record(), record(seed=2), record(FUSED, seed=2), record(direction="en-ro")]
+    runs += [record("entmax", recipe="other")]  # what only another recipe has is not missing
+    (note,) = [note for note in notes(Sweep(runs, {})) if "missing" in note]
+    assert note == (
+        "2 runs missing: toy en-ro: fusedmax, lambda 0.1, seed 1; "
+        "toy ro-en: fusedmax, lambda 0.1, seed 1."
+    )
+
+
+def test_settings_and_test_sets_are_not_mixed(record):
+    fused = record(FUSED, settings="other", bleu=25.0)
+    retested = record(FUSED, test_key="new", bleu=30.0)
+    sweep = Sweep([record(), fused, retested, record(direction="en-ro")], {})
+    assert list(sweep.rows.values()) == [
+        "toy en-ro",
+        "toy ro-en, settings 0f0f0f0f, test set new",
+        "toy ro-en, settings 0f0f0f0f, test set testtesttesttest",
+        "toy ro-en, settings other, test set testtesttesttest",
+    ]
+    row = "toy ro-en, settings other, test set testtesttesttest"
+    assert cell(sweep, "BLEU", row, "fusedmax, lambda 0.1") == "25.0"
+
+
+def test_signatures_that_differ_are_told(record):
+    runs = [record(), record("sparsemax", signatures={"bleu": "tok:none"})]
+    assert "bleu: nrefs:1|tok:13a; tok:none (differ: compare with care)" in notes(Sweep(runs, {}))
+
+
+def test_markdown_csv_and_json_say_the_same(record):
+    fused = record(FUSED, bleu=18.5, training_seconds=300.0)
+    sweep = Sweep([record(), fused], p(fused, 0.25))
+    row = "| toy ro-en | 20.0 | 18.5 (-1.5, p 0.250) | no |"
+    assert row in markdown(sweep)
+    softmax, other = csv.DictReader(csv_text(sweep).splitlines())
+    assert (softmax["bleu"], softmax["bleu_difference"], softmax["bleu_p"]) == ("20.0", "", "")
+    assert (other["bleu_difference"], other["bleu_p"]) == ("-1.5", "0.25")
+    assert (other["training_time_ratio"], other["segments"], other["aer"]) == ("1.5", "14.5", "")
+    assert other["attention"] == "fusedmax, lambda 0.1"
+    content = json.loads(json_text(sweep))
+    (group,) = content["rows"]
+    assert group["verdict"] == "no"
+    assert group["runs"][1]["command"] == fused.command
+    assert group["runs"][1]["against_softmax"]["bleu_p"] == 0.25
+    assert content["tables"][0]["rows"][1] == row.strip("| ").split(" | ")
+
+
+def test_from_records_to_files(tmp_path, capsys, monkeypatch, record):
+    references = [f"this is line {number} of the text" for number in range(9)]
+    keys = {"test_key": text_key(references)}
+    for name, line in (("softmax", "line {} of the text"), (FUSED, "the line {}")):
+        lines = [line.format(number) for number in range(9)]
+        made = record(name, hypotheses_key=text_key(lines), **keys)
+        collect(tmp_path, made, lines)
+    significance(tmp_path, {("toy", "ro-en"): references})
+
+    out = tmp_path / "results"
+    monkeypatch.setattr(sys, "argv", ["analysis", str(tmp_path), "--out", str(out)])
+    assert main() == 0
+    printed = capsys.readouterr().out
+    assert "20.0 (+0.0, p 0.001)" in printed
+    assert "bs:1000|seed:12345" in printed
+    assert sorted(path.name for path in out.iterdir()) == [
+        "results.csv",
+        "results.json",
+        "results.md",
+    ]
+    before = [path.read_bytes() for path in sorted(out.iterdir())]
+    paths = write_results(tmp_path, out)  # reads its own files for no records, and changes nothing
+    assert sorted(path.read_bytes() for path in paths) == sorted(before)
+
+
+def test_wrong_use_is_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["analysis", str(tmp_path)])
+    assert main() == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("python -m fairseq_regattn.analysis: error: no records")
