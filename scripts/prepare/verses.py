@@ -15,14 +15,15 @@ import argparse
 import gzip
 import hashlib
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import NamedTuple
+
+from near_duplicates import WORD, NearDuplicates, words
 
 MAX_WORDS = 20
 MAX_RATIO = 2.5
 """Longer side over shorter side, in words, once a side has more than four words."""
 
-WORD = re.compile(r"[^\W\d_]+")
 GLUED = re.compile(r"[^\W\d_A-Z]*[a-zà-ÿ][A-ZÀ-Þ]|[.,;:?!][^\W\d_]")
 """A capital after a small letter (``ChristJesus``), a letter after a stop (``east,they``)."""
 
@@ -45,11 +46,6 @@ class Verse(NamedTuple):
     @property
     def chapter(self) -> str:
         return self.reference.rsplit(".", 1)[0]
-
-
-def words(text: str) -> list[str]:
-    """Lower-cased words, without digits and punctuation."""
-    return WORD.findall(text.lower())
 
 
 def lower_opening_capitals(text: str, casing: Counter) -> str:
@@ -101,48 +97,6 @@ def split_of(verse: Verse) -> str:
     return HELD_OUT.get(int.from_bytes(digest[:8], "big") % CHAPTER_BUCKETS, "train")
 
 
-def trigrams(text: str) -> set[tuple[str, ...]]:
-    """Word trigrams; a shorter text is its own single n-gram."""
-    tokens = words(text)
-    if len(tokens) < 3:
-        return {tuple(tokens)}
-    return {tuple(tokens[i : i + 3]) for i in range(len(tokens) - 2)}
-
-
-class NearDuplicates:
-    """Finds verses that repeat one seen before, in either language.
-
-    A verse repeats another when half of its word trigrams stand in it, or when the two share
-    more than 0.6 of the words that either has (word order aside).
-    """
-
-    def __init__(self) -> None:
-        self.postings: dict[tuple, list[int]] = defaultdict(list)
-        self.vocabularies: list[tuple[set[str], set[str]]] = []
-
-    def add(self, verse: Verse) -> None:
-        vocabularies = set(words(verse.english)), set(words(verse.spanish))
-        for side, text in enumerate((verse.english, verse.spanish)):
-            for gram in (*trigrams(text), *vocabularies[side]):
-                self.postings[side, gram].append(len(self.vocabularies))
-        self.vocabularies.append(vocabularies)
-
-    def knows(self, verse: Verse) -> bool:
-        for side, text in enumerate((verse.english, verse.spanish)):
-            grams, vocabulary = trigrams(text), set(words(text))
-            if 2 * max(self._shared(side, grams).values(), default=0) >= len(grams):
-                return True
-            for n, shared in self._shared(side, vocabulary).items():
-                union = len(vocabulary) + len(self.vocabularies[n][side]) - shared
-                if shared > 0.6 * union:
-                    return True
-        return False
-
-    def _shared(self, side: int, grams: set) -> Counter:
-        """For each verse seen, how many of the grams it has."""
-        return Counter(n for gram in grams for n in self.postings.get((side, gram), ()))
-
-
 def select(raw: list[Verse]) -> tuple[dict[str, list[Verse]], Counter]:
     """The three splits in the order of the raw file, and how many verses went where."""
     counts = (
@@ -162,20 +116,20 @@ def select(raw: list[Verse]) -> tuple[dict[str, list[Verse]], Counter]:
 
     # Training first, so that the held-out side gives way and keeps only what is new.
     splits: dict[str, list[Verse]] = {}
-    known, seen = NearDuplicates(), set()
+    known, seen = NearDuplicates(jaccard=0.6, shared_trigrams=0.5), set()
     for split, verses in candidates.items():
         splits[split] = []
         for verse in verses:
             texts = {("en", *words(verse.english)), ("es", *words(verse.spanish))}
             if texts & seen:
                 tally[f"dropped, duplicate ({split})"] += 1
-            elif split != "train" and known.knows(verse):
+            elif split != "train" and known.knows(verse[1:]):
                 tally[f"dropped, near-duplicate ({split})"] += 1
             else:
                 splits[split].append(verse)
                 seen |= texts
         for verse in splits[split]:
-            known.add(verse)
+            known.add(verse[1:])
         tally[f"kept, {split}"] = len(splits[split])
     return splits, tally
 
