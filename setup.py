@@ -77,6 +77,7 @@ def installed_distributions():
 INSTALLED = installed_distributions()
 PLOT = ["matplotlib>=3.5"]
 BENCH = ["entmax>=1.1"]
+RECIPES = [*PLOT, "mtdata>=0.4.3"]  # mtdata downloads corpora
 CUDA = ["numba-cuda[cu12]"]  # with the compiler, several 100 MB; of no use without a GPU
 TEST = [
     "pytest>=7",
@@ -85,10 +86,11 @@ TEST = [
     "scipy>=1.8",
     "cvxpy>=1.4",  # an independent QP solver for fusedmax and oscarmax
     "entmax>=1.1",
+    "hydra-submitit-launcher>=1.1",  # README's line for clusters is checked with it
     "ruff>=0.9",
     "mypy>=1.13",
     "setuptools>=70.1",  # tests build the wheel; older ones need the package wheel beside them
-    *PLOT,
+    *RECIPES,
 ]
 
 setup(
@@ -102,7 +104,9 @@ setup(
     license="MIT",
     python_requires=">=3.9",
     packages=find_packages(include=["fairseq_regattn", "fairseq_regattn.*"]),
-    package_data={"fairseq_regattn": ["data/*.tsv.gz", "data/*.txt"]},
+    package_data={
+        "fairseq_regattn": ["data/*.tsv.gz", "data/*.txt", "analysis/page.css", "analysis/page.js"]
+    },
     zip_safe=False,  # --user-dir needs a folder
     install_requires=[
         *torch_requirements(INSTALLED),
@@ -117,8 +121,9 @@ setup(
         "plot": PLOT,
         "bench": BENCH,
         "cuda": CUDA,
+        "recipes": RECIPES,
         "test": TEST,
-        "all": sorted({*PLOT, *BENCH, *TEST}),
+        "all": sorted({*PLOT, *BENCH, *RECIPES, *TEST}),
     },
     classifiers=[
         "License :: OSI Approved :: MIT License",

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Make .venv, with this package in it, on a machine that has only Python (3.11 by choice) and pip.
 #
-#   scripts/setup_venv.sh [EXTRA]     EXTRA: plot (default), test, bench or all, as in setup.py
+#   scripts/setup_venv.sh [EXTRA]     EXTRA: plot (default), recipes, test, bench or all, as in setup.py
 #
 # A second call does nothing, and needs no network, until setup.py or the constraints change.
 # A .venv that already holds a torch keeps it. PYTHON chooses another interpreter.
@@ -10,9 +10,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 extra=${1:-plot}
 case $extra in
-plot | test | bench | all) ;;
+plot | recipes | test | bench | all) ;;
 *)
-    echo "setup_venv.sh: no extra named '$extra'; plot, test, bench and all exist" >&2
+    echo "setup_venv.sh: no extra named '$extra'; plot, recipes, test, bench and all exist" >&2
     exit 2
     ;;
 esac
@@ -38,7 +38,7 @@ fi
 
 # The path is part of the fingerprint: a .venv that was moved points at the old checkout.
 fingerprint=$({ pwd; cat setup.py scripts/constraints.txt; } | cksum)
-for larger in "$extra" test all; do # test holds plot and bench, all holds test
+for larger in "$extra" test all; do # test holds the others, all holds test
     [ "$extra" = all ] && larger=all
     if [ "$(cat "$venv/.installed-$larger" 2>/dev/null)" = "$fingerprint" ]; then
         exit 0

@@ -1,6 +1,4 @@
-"""From the embedded corpus to trained models, translations, scores and pictures.
+"""The recipe ``configs/quickstart.yaml`` on the corpus inside the package.
 
-``scripts/quickstart.sh`` runs it. The stages: corpus and subwords (``corpus``), training and
-translation in processes side by side (``models``, ``jobs``, ``progress``), scores and pictures
-(``report``). Each stage is skipped when its output is there (``stages``).
+``scripts/quickstart.sh`` runs it; the stages are those of every recipe (``recipes/``).
 """

@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_regattn.recipes.progress import Display, State
+from fairseq_regattn.errors import UsageError
+from fairseq_regattn.recipes.progress import COMMAND, PROCESSOR_TIME, Display, State
 from fairseq_regattn.recipes.stages import StageError
 
 PR_SET_PDEATHSIG = 1
@@ -45,15 +46,13 @@ class Job:
     """A command, where its output goes, and how to tell how far it is.
 
     Attributes:
-        title: for the display.
         command: program and arguments.
-        output: file for its standard output; `log` when None.
         log: file for its errors, and for the command itself. Appended to.
         folder: where it runs; arguments may be relative to it.
         state: looks how far it is.
+        output: file for its standard output; `log` when None.
     """
 
-    title: str
     command: Sequence[str]
     log: Path
     folder: Path
@@ -61,47 +60,108 @@ class Job:
     output: Path | None = None
 
 
-def run(jobs: Sequence[Job], lock: int) -> None:
-    """Run all jobs, as many at once as there are cores.
+@dataclass(frozen=True)
+class Chain:
+    """Jobs that follow one another.
 
-    When one fails the others are stopped: everything that they need to go on later is on disk.
+    Attributes:
+        title: for the display.
+        jobs: gives the next job once the last one has succeeded, and does between them what
+            needs no process of its own. An error that it raises is a failure like a job's.
+    """
+
+    title: str
+    jobs: Iterator[Job]
+
+
+def run(
+    chains: Sequence[Chain],
+    locks: Sequence[int],
+    at_once: int | None = None,
+    keep_going: bool = False,
+) -> dict[str, Exception]:
+    """Run chains side by side to their ends.
+
+    When one fails, or this process is stopped, the running ones are stopped too: everything that
+    they need to go on later is on disk.
 
     Args:
-        lock: file descriptor that the processes inherit (``stages.exclusive``).
+        at_once: as many side by side; as many as there are cores when None.
+        locks: file descriptors that the processes inherit (``stages.exclusive``).
+        keep_going: go on with the others after a failure.
+
+    Returns:
+        Failures by title; empty unless `keep_going`.
 
     Raises:
         StageError: a job failed; names its log.
     """
-    display = Display([job.title for job in jobs])
-    waiting = list(enumerate(jobs))
-    running: dict[int, subprocess.Popen] = {}
+    display = Display([chain.title for chain in chains])
+    waiting = list(enumerate(chains))
+    running: dict[int, tuple[Job, subprocess.Popen]] = {}
+    failures: dict[str, Exception] = {}
+
+    def go_on(number: int) -> None:
+        """Start the next job of a chain, if there is one."""
+        job = next(chains[number].jobs, None)
+        if job is not None:
+            running[number] = job, _start(job, locks)
+
+    def step(number: int) -> None:
+        """Look at a running job."""
+        job, process = running[number]
+        status = _poll(process, job.log)
+        display.show(number, job.state(), last=status is not None)
+        if status is None:
+            return
+        del running[number]
+        if status:
+            raise StageError(f"{Path(job.command[0]).name} failed: see {job.log}")
+        go_on(number)
+
+    def attempt(action: Callable[[int], None], number: int) -> None:
+        try:
+            action(number)
+        except (StageError, UsageError, OSError) as error:
+            if not keep_going:
+                raise
+            failures[chains[number].title] = error
+            print(f"      {chains[number].title}: {error}", flush=True)
+
     try:
         while waiting or running:
-            while waiting and len(running) < max(1, cores()):
-                number, job = waiting.pop(0)
-                running[number] = _start(job, lock)
-            time.sleep(0.5)
-            for number, process in list(running.items()):
-                status = process.poll()
-                display.show(number, jobs[number].state(), last=status is not None)
-                if status is None:
-                    continue
-                del running[number]
-                if status:
-                    job = jobs[number]
-                    raise StageError(f"{Path(job.command[0]).name} failed: see {job.log}")
+            while waiting and len(running) < (at_once or max(1, cores())):
+                attempt(go_on, waiting.pop(0)[0])
+            time.sleep(0.5 if running else 0)
+            for number in list(running):
+                attempt(step, number)
     finally:
-        for process in running.values():
+        for _, process in running.values():
             process.terminate()
-        for process in running.values():
+        for _, process in running.values():
             process.wait()
         display.close()
+    return failures
 
 
-def _start(job: Job, lock: int) -> subprocess.Popen:
+def _poll(process: subprocess.Popen, log: Path) -> int | None:
+    """Status of a process that has ended; its processor time is then the last line of its log.
+
+    Where machines are shared, processor time compares better than time on the clock.
+    """
+    ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+    if not ended:
+        return None
+    process.returncode = os.waitstatus_to_exitcode(status)
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(f"{PROCESSOR_TIME}{usage.ru_utime + usage.ru_stime:.2f}\n")
+    return process.returncode
+
+
+def _start(job: Job, locks: Sequence[int]) -> subprocess.Popen:
     with ExitStack() as files:
         log = files.enter_context(open(job.log, "a", encoding="utf-8"))
-        log.write(f"$ cd {shlex.quote(str(job.folder))} && {shlex.join(job.command)}\n")
+        log.write(f"{COMMAND}cd {shlex.quote(str(job.folder))} && {shlex.join(job.command)}\n")
         log.flush()
         output = log
         if job.output is not None:
@@ -113,7 +173,7 @@ def _start(job: Job, lock: int) -> subprocess.Popen:
             stdin=subprocess.DEVNULL,
             cwd=job.folder,
             env=environment(),
-            pass_fds=[lock],
+            pass_fds=locks,
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )
 

@@ -5,12 +5,22 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from fairseq_regattn.analysis.tables import duration
+
+Item = TypeVar("Item")
+
+PROCESSOR_TIME = "# processor seconds: "
+"""Begins the line that ``jobs`` adds to the log of a process that has ended."""
+
+COMMAND = "$ "
+"""Begins the line of the command itself."""
 
 
 class Tail:
@@ -35,15 +45,19 @@ class TrainingLog:
     """A log of ``fairseq-hydra-train`` with ``common.log_format: json``; resumed runs append.
 
     Attributes:
-        max_update: how many updates there will be.
-        epoch, updates, loss, valid_ppl, best_ppl: the latest ones, in fairseq's units.
+        max_update, max_epoch: how many there will be, 0 where there is no such limit.
+        epoch, epochs, updates, loss, valid_ppl, best_ppl: the latest ones, in fairseq's units;
+            `epochs` with the fraction of the one that is going on.
         seconds: wall time of training in all runs up to the last line.
+        processor_seconds: processor time of all runs; None where one did not live to tell.
         speeds: target tokens a second, of each finished epoch.
     """
 
     path: Path
-    max_update: int
+    max_update: int = 0
+    max_epoch: int = 0
     epoch: int = 1
+    epochs: float = 0.0
     updates: int = 0
     loss: float | None = None
     valid_ppl: float | None = None
@@ -52,6 +66,8 @@ class TrainingLog:
     _tail: Tail = field(init=False, repr=False)
     _past_runs: float = 0.0
     _this_run: float = 0.0
+    _started: int = 0
+    _processor: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._tail = Tail(self.path)
@@ -60,9 +76,16 @@ class TrainingLog:
     def seconds(self) -> float:
         return self._past_runs + self._this_run
 
+    @property
+    def processor_seconds(self) -> float | None:
+        return sum(self._processor) if len(self._processor) == self._started else None
+
     def read(self) -> None:
         """Take in what is new."""
         for line in self._tail.lines():
+            if line.startswith(PROCESSOR_TIME):
+                self._processor.append(float(line[len(PROCESSOR_TIME) :]))
+            self._started += line.startswith(COMMAND)
             start = line.find('{"epoch"')
             if start < 0:
                 continue
@@ -76,12 +99,14 @@ class TrainingLog:
         self.epoch = int(entry["epoch"])
         if "update" in entry:  # within an epoch
             self.updates = int(entry["num_updates"])
+            self.epochs = float(entry["update"])
             self.loss = float(entry["loss"])
         if "valid_ppl" in entry:
             self.valid_ppl = float(entry["valid_ppl"])
             self.best_ppl = min(self.valid_ppl, self.best_ppl or self.valid_ppl)
         if "train_wps" in entry:  # the end of an epoch
             self.updates = int(entry["train_num_updates"])
+            self.epochs = float(self.epoch)
             self.speeds.append(float(entry["train_wps"]))
         wall = entry.get("wall", entry.get("train_wall"))
         if wall is not None:
@@ -92,12 +117,19 @@ class TrainingLog:
     def state(self) -> State:
         """After reading what is new."""
         self.read()
-        parts = [f"epoch {self.epoch}", f"update {self.updates}/{self.max_update}"]
+        parts = [f"epoch {self.epoch}{_of(self.max_epoch)}"]
+        parts.append(f"update {self.updates}{_of(self.max_update)}")
         if self.loss is not None:
             parts.append(f"loss {self.loss:.2f}")
         if self.valid_ppl is not None:
             parts.append(f"valid ppl {self.valid_ppl:.1f}")
-        return State(min(self.updates / self.max_update, 1.0), ", ".join(parts))
+        limits = ((self.updates, self.max_update), (self.epochs, self.max_epoch))
+        fraction = max((done / limit for done, limit in limits if limit), default=0.0)
+        return State(min(fraction, 1.0), ", ".join(parts))
+
+
+def _of(limit: int) -> str:
+    return f"/{limit}" if limit else ""
 
 
 @dataclass(frozen=True)
@@ -173,3 +205,14 @@ class Display:
     def close(self) -> None:
         for bar in self.bars:
             bar.close()
+
+
+def with_progress(items: Iterable[Item], title: str, every: float = 30.0) -> Iterator[Item]:
+    """Count lines in a bar on a terminal; elsewhere print a line now and then."""
+    shown = time.monotonic()
+    bar = tqdm(items, title, leave=False, disable=None, unit=" lines", unit_scale=True)
+    for number, item in enumerate(bar, start=1):
+        yield item
+        if bar.disable and number % 1000 == 0 and time.monotonic() - shown >= every:
+            shown = time.monotonic()
+            print(f"      {title}: {number:,} lines", flush=True)

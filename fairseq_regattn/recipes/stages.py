@@ -66,7 +66,19 @@ def exclusive(folder: Path) -> Iterator[int]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StageError(f"another quick start is at work in {folder}") from None
+            raise StageError(f"another process is at work in {folder}") from None
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def rewrite(target: Path, content: bytes) -> None:
+    """Replace a file, or make it and its folder, so that nobody ever sees half of it.
+
+    One that has this content already is left alone.
+    """
+    if target.is_file() and target.read_bytes() == content:
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial_of(target).write_bytes(content)
+    os.replace(partial_of(target), target)

@@ -10,34 +10,71 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_regattn.quickstart import models
-from fairseq_regattn.recipes import jobs
+from fairseq_regattn.recipes import jobs, runs
 from fairseq_regattn.recipes.progress import State, TrainingLog
 from fairseq_regattn.recipes.stages import StageError, exclusive
 
 
-def job(tmp_path, code, output=None, name="log"):
-    command = [sys.executable, "-c", code]
-    return jobs.Job("x", command, tmp_path / name, tmp_path, lambda: State(0.5, "half"), output)
+def chain(tmp_path, *codes, output=None, name="log"):
+    """A process for each piece of code, one after the other."""
+    for code in codes:
+        command = [sys.executable, "-c", code]
+        yield jobs.Job(command, tmp_path / name, tmp_path, lambda: State(0.5, "half"), output)
+
+
+def run(tmp_path, *chains, **options):
+    with exclusive(tmp_path) as lock:
+        named = [jobs.Chain(str(number), one) for number, one in enumerate(chains)]
+        return jobs.run(named, [lock], **options)
 
 
 def test_output_and_log_are_apart_and_the_log_names_the_command(tmp_path):
     code = "import sys, os; print(os.environ['OMP_NUM_THREADS']); print('e', file=sys.stderr)"
-    with exclusive(tmp_path) as lock:
-        jobs.run([job(tmp_path, code, tmp_path / "out")], lock)
+    assert run(tmp_path, chain(tmp_path, code, output=tmp_path / "out")) == {}
     assert (tmp_path / "out").read_text() == "1\n"
-    command, errors = (tmp_path / "log").read_text().splitlines()
+    command, errors, time_line = (tmp_path / "log").read_text().splitlines()
     assert command.startswith(f"$ cd {tmp_path} && {sys.executable} -c ")
     assert errors == "e"
+    assert 0 < float(time_line.removeprefix("# processor seconds: ")) < 30
+
+
+def test_jobs_of_a_chain_follow_one_another(tmp_path):
+    """The second reads what the first wrote; other chains go on meanwhile."""
+    first = "import time; time.sleep(0.3); open('a', 'w').write('1')"
+    second = "open('b', 'w').write(open('a').read() + '2')"
+    run(tmp_path, chain(tmp_path, first, second), chain(tmp_path, "pass", name="other"))
+    assert (tmp_path / "b").read_text() == "12"
+
+
+def test_no_more_at_once_than_asked_for(tmp_path):
+    code = "import os; os.mkdir('busy'); import time; time.sleep(0.2); os.rmdir('busy')"
+    run(tmp_path, *(chain(tmp_path, code, code, name=f"{i}") for i in range(3)), at_once=1)
 
 
 def test_a_failure_names_its_log_and_stops_the_others(tmp_path):
-    slow = job(tmp_path, "import time; time.sleep(60)", name="slow.log")
-    fails = job(tmp_path, "import sys; sys.exit(3)", name="fails.log")
+    slow = chain(tmp_path, "import time; time.sleep(60)", name="slow.log")
+    fails = chain(tmp_path, "import sys; sys.exit(3)", name="fails.log")
     began = time.monotonic()
-    with exclusive(tmp_path) as lock, pytest.raises(StageError, match=r"fails\.log"):
-        jobs.run([fails, slow], lock)
+    with pytest.raises(StageError, match=r"fails\.log"):
+        run(tmp_path, fails, slow)
     assert time.monotonic() - began < 30
+
+
+def test_others_go_on_after_a_failure_if_they_are_to(tmp_path, capsys):
+    def fails_between():
+        yield from chain(tmp_path, "pass")
+        raise StageError("no checkpoint")
+
+    ends = chain(tmp_path, "import time; time.sleep(0.5); open('end', 'w')", name="ends")
+    fails = chain(tmp_path, "raise SystemExit(1)", "open('never', 'w')", name="fails")
+    failures = run(tmp_path, fails, fails_between(), ends, keep_going=True)
+    assert {title: str(error) for title, error in failures.items()} == {
+        "0": f"{Path(sys.executable).name} failed: see {tmp_path / 'fails'}",
+        "1": "no checkpoint",
+    }
+    assert "1: no checkpoint" in capsys.readouterr().out
+    assert (tmp_path / "end").exists()
+    assert not (tmp_path / "never").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
@@ -47,9 +84,9 @@ def test_kill_minus_nine_leaves_nothing_running(tmp_path, package_dir):
         "import sys; from pathlib import Path\n"
         "from fairseq_regattn.recipes import jobs, stages\n"
         f"folder = Path({str(tmp_path)!r})\n"
-        f"job = jobs.Job('x', [sys.executable, '-c', {child + 'time.sleep(60)'!r}], "
+        f"job = jobs.Job([sys.executable, '-c', {child + 'time.sleep(60)'!r}], "
         "folder / 'log', folder, lambda: jobs.State(0, ''))\n"
-        "with stages.exclusive(folder) as lock: jobs.run([job], lock)\n"
+        "with stages.exclusive(folder) as lock: jobs.run([jobs.Chain('x', iter([job]))], [lock])\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(package_dir.parent)}
     parent = subprocess.Popen([sys.executable, "-c", code], env=environment)
@@ -79,14 +116,17 @@ def entry(**values):
 def test_training_log_over_two_runs(tmp_path):
     path = tmp_path / "train.log"
     log = TrainingLog(path, max_update=400)
+    by_epochs = TrainingLog(path, max_epoch=8)
     assert log.state() == State(0.0, "epoch 1, update 0/400")
     inner = {"epoch": 1, "update": 0.5, "loss": "8.1", "num_updates": "50", "wall": "30"}
     path.write_text("$ fairseq-hydra-train\n" + entry(**inner) + '{"epoch": 1, "upd')
     state = log.state()
     assert state.fraction == 0.125
+    assert log.processor_seconds is None
+    assert by_epochs.state() == State(0.0625, "epoch 1/8, update 50, loss 8.10")
     assert state.text == "epoch 1, update 50/400, loss 8.10"
     with open(path, "a") as file:  # killed there; the next run begins the epoch again
-        file.write("\n" + entry(**{**inner, "wall": "10"}))
+        file.write("\n$ fairseq-hydra-train\n" + entry(**{**inner, "wall": "10"}))
         file.write(entry(epoch=1, valid_ppl="90.5", valid_num_updates="100"))
         end = {"epoch": 1, "train_wps": "1000", "train_num_updates": "100", "train_wall": "25"}
         file.write(entry(**end))
@@ -97,6 +137,19 @@ def test_training_log_over_two_runs(tmp_path):
     assert state.text == "epoch 2, update 200/400, loss 8.10, valid ppl 95.0"
     assert (log.best_ppl, log.speeds) == (90.5, [1000, 1000])
     assert log.seconds == 30 + 50
+    assert by_epochs.state().fraction == 0.25
+    with open(path, "a") as file:
+        file.write("# processor seconds: 40.5\n")
+    log.read()
+    assert log.processor_seconds is None  # the first run was killed and did not tell
+
+
+def test_processor_time_of_runs_that_ended_by_themselves(tmp_path):
+    path = tmp_path / "train.log"
+    path.write_text("$ a\n# processor seconds: 2.25\n$ b\n# processor seconds: 4.5\n")
+    log = TrainingLog(path)
+    log.read()
+    assert log.processor_seconds == 6.75
 
 
 def test_half_written_checkpoint_is_replaced_by_the_best_one(tmp_path):
@@ -105,9 +158,9 @@ def test_half_written_checkpoint_is_replaced_by_the_best_one(tmp_path):
     last, best = tmp_path / "checkpoint_last.pt", tmp_path / "checkpoint_best.pt"
     torch.save({"epoch": 3}, best)
     last.write_bytes(best.read_bytes()[:-100])
-    models._mend_last_checkpoint(tmp_path)
+    runs._mend_last_checkpoint(tmp_path)
     assert torch.load(last, weights_only=True) == {"epoch": 3}
     torch.save({"epoch": 4}, last)
-    models._mend_last_checkpoint(tmp_path)
+    runs._mend_last_checkpoint(tmp_path)
     assert torch.load(last, weights_only=True) == {"epoch": 4}
     assert torch.load(best, weights_only=True) == {"epoch": 3}

@@ -1,0 +1,120 @@
+"""``python -m fairseq_regattn.recipes``; ``scripts/reproduce.sh`` sets it up and runs it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from fairseq_regattn.analysis.tables import duration
+from fairseq_regattn.errors import UsageError
+from fairseq_regattn.recipes import dry_run
+from fairseq_regattn.recipes.options import Reproduction, parse_reproduce, recipe_attentions
+from fairseq_regattn.recipes.prepare import open_workspace
+from fairseq_regattn.recipes.recipe import Recipe, load_recipe
+from fairseq_regattn.recipes.stages import StageError, exclusive
+from fairseq_regattn.recipes.work import Work
+from fairseq_regattn.recipes.workspace import Run
+
+
+def main() -> int:
+    options = parse_reproduce(sys.argv[1:])
+    command = f"scripts/reproduce.sh {shlex.join(sys.argv[1:])}"
+    return finish("reproduce.sh", lambda: reproduce(options, command))
+
+
+def finish(program: str, action: Callable[[], int]) -> int:
+    """Status of a script: what goes wrong is one line."""
+    # The pictures come last: do not find out after the training that they cannot be drawn.
+    if importlib.util.find_spec("matplotlib") is None:
+        print(f"{program}: error: matplotlib is missing: pip install matplotlib", file=sys.stderr)
+        return 1
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return action()
+    except KeyboardInterrupt:
+        print(f"\n{program}: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    except (StageError, UsageError) as error:
+        print(f"{program}: error: {error}", file=sys.stderr)
+        return 1
+
+
+def reproduce(options: Reproduction, command: str) -> int:
+    """Do what is missing of all stages, print the results and name the files.
+
+    Args:
+        command: what was typed, for the records.
+
+    Returns:
+        0, or 1 if something failed.
+    """
+    began = time.monotonic()
+    wanted = planned(options)
+    if options.dry_run:
+        dry_run.show(wanted)
+        return 0
+    work = Work(options, wanted, command)
+    with ExitStack() as locks:
+        for workspace in dict.fromkeys(one.workspace for one in wanted):
+            work.locks.append(locks.enter_context(exclusive(workspace.folder)))
+        work.all_stages()
+    _conclude(work, time.monotonic() - began)
+    return 1 if work.failures else 0
+
+
+def planned(options: Reproduction) -> list[Run]:
+    """All runs, direction by direction, so that what is compared is measured side by side.
+
+    Raises:
+        UsageError: wrong in a recipe, or no corpus; before anything is done.
+    """
+    found = []
+    for path in options.recipes:
+        recipe = load_recipe(path, options.overrides)
+        try:
+            attentions = options.attentions or recipe_attentions(
+                recipe.attention, options.parameters
+            )
+        except ValueError as error:
+            raise UsageError(f"{path}: {error}") from error
+        for one in _towards(recipe, options.directions, path):
+            workspace = open_workspace(one, options.output, options.data, options.dry_run)
+            found += [Run(workspace, a, seed) for seed in options.seeds for a in attentions]
+    return found
+
+
+def _towards(recipe: Recipe, directions: Sequence[str], path: Path) -> list[Recipe]:
+    found = [recipe.towards(d) for d in directions] if directions else recipe.directions()
+    if not found:
+        raise UsageError(f"{path} is for any pair of languages: give --direction, such as ro-en")
+    return found
+
+
+def _conclude(work: Work, seconds: float) -> None:
+    """What there is now, and what is not."""
+    if work.written:
+        print("\nWritten:")
+        for path in work.written:
+            print(f"  {os.path.relpath(path)}")
+    for title, error in work.failures.items():
+        print(f"failed: {title}: {error}", file=sys.stderr)
+    if work.failures:
+        print(
+            f"{len(work.failures)} failed; all others are finished, and the same command tries "
+            "these again",
+            file=sys.stderr,
+        )
+    elif not work.made:
+        print("\nNothing to do: everything was there already.")
+    print(f"\nDone in {duration(seconds)}.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""The fairseq commands of a recipe, exactly as a person would type them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import fairseq_regattn
+from fairseq_regattn.recipes.jobs import command
+from fairseq_regattn.recipes.recipe import Recipe
+
+USER_DIR = str(Path(fairseq_regattn.__file__).parent)
+
+NAMED = {
+    "task": "--task",
+    "model": "--arch",
+    "criterion": "--criterion",
+    "optimizer": "--optimizer",
+    "lr_scheduler": "--lr-scheduler",
+}
+"""Sections whose ``_name`` is a flag of ``fairseq-train``."""
+
+SAYS_TRUE = {"update_epoch_batch_itr"}
+"""Settings that are true or false, or what another one is: their flags take a word."""
+
+
+def flags(values: Mapping[str, Any]) -> list[str]:
+    """``{"max_len_b": 100, "cpu": True, "lr": [1, 0.5]}`` as flags; None and False give none."""
+    words: list[str] = []
+    for name, value in values.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words += [flag, "True"] if name in SAYS_TRUE else [flag]
+        elif isinstance(value, (list, tuple)):
+            words += [flag, ",".join(map(str, value))]
+        elif value is not None and value is not False:
+            words += [flag, str(value)]
+    return words
+
+
+def training_settings(
+    recipe: Recipe, attention: Mapping[str, Any], seed: int, binary: str, cpu: bool
+) -> dict[str, Any]:
+    """All that ``fairseq-hydra-train`` needs to know.
+
+    Args:
+        attention: keys of the model.
+        binary: data folder, as seen from the folder of the run.
+        cpu: there is no GPU.
+    """
+    train = {
+        section: dict(values) if isinstance(values, dict) else values
+        for section, values in recipe.train.items()
+    }
+    train["common"] |= {"user_dir": USER_DIR, "seed": seed}
+    if cpu:
+        train["common"]["cpu"] = True
+    languages = {"source_lang": recipe.data.source, "target_lang": recipe.data.target}
+    train["task"] |= {"data": binary, **languages}
+    train["model"].update(attention)
+    train.setdefault("checkpoint", {})["save_dir"] = "."
+    return train
+
+
+def hydra_command(folder: Path) -> list[str]:
+    """Training in a folder that holds its ``train.yaml``."""
+    return command(
+        "fairseq-hydra-train",
+        *("--config-dir", str(folder), "--config-name", "train"),
+        *("hydra.run.dir=.", "hydra.output_subdir=null"),
+    )
+
+
+def train_command(settings: Mapping[str, Any]) -> list[str]:
+    """The same with the flags of ``fairseq-train``."""
+    words = [settings["task"]["data"]]
+    for section, values in settings.items():
+        if not isinstance(values, dict):
+            continue
+        named = {k: v for k, v in values.items() if not (section == "task" and k == "data")}
+        name = named.pop("_name", None)
+        if name is not None and section in NAMED:
+            words += [NAMED[section], name]
+        words += flags(named)
+    return command("fairseq-train", *words)
+
+
+def generate_command(
+    recipe: Recipe, binary: str, subword_model: str | None, cpu: bool, forced: bool = False
+) -> list[str]:
+    """Translate the test split with the best checkpoint, attention weights included.
+
+    Args:
+        binary: data folder, as seen from the folder of the run.
+        subword_model: sentencepiece model of the target language.
+        forced: make the reference instead of translating, for its attention weights.
+    """
+    source, target = recipe.data.source, recipe.data.target
+    undo: dict[str, Any] = {}
+    if subword_model is not None:
+        undo = {"bpe": "sentencepiece", "sentencepiece_model": subword_model}
+    if recipe.preprocess.tokenizer == "moses":
+        undo["tokenizer"] = "moses"
+    words = flags(
+        {
+            "user_dir": USER_DIR,
+            "source_lang": source,
+            "target_lang": target,
+            "gen_subset": "test",
+            "path": "checkpoint_best.pt",
+            # fairseq's last main drops the last batch where its size is no multiple of 8
+            "required_batch_size_multiple": 1,
+            "print_alignment": "soft",
+            "score_reference": forced,
+            "cpu": cpu,
+            "no_progress_bar": True,
+            **undo,
+            **recipe.generate,
+        }
+    )
+    return command("fairseq-generate", binary, *words)
+
+
+def relative(path: Path, folder: Path) -> str:
+    """As seen from a folder: fairseq and Hydra give some characters of a path a meaning, and a
+    user's own folders may have them in their names."""
+    return os.path.relpath(path, folder)

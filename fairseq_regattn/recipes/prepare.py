@@ -1,0 +1,96 @@
+"""The stages before training: checked text, tokens, fairseq's binary format."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from fairseq_regattn.errors import UsageError
+from fairseq_regattn.recipes import encode, fetch, text
+from fairseq_regattn.recipes.recipe import Recipe
+from fairseq_regattn.recipes.stages import produce, settings_key
+from fairseq_regattn.recipes.workspace import Workspace
+
+
+def open_workspace(
+    recipe: Recipe, output: Path, data: Path | None, dry_run: bool = False
+) -> Workspace:
+    """The folder for exactly these settings and this corpus; others live beside it.
+
+    Args:
+        recipe: of one direction.
+        output: of the command line.
+        data: folder of plain text, None where the recipe fetches its corpus.
+        dry_run: it need not be there.
+
+    Raises:
+        UsageError: no corpus in `data`, or none named by the recipe.
+    """
+    if data is not None:
+        corpus = fingerprint(recipe, data)
+    elif recipe.data.mtdata or dry_run:
+        corpus = json.dumps(recipe.data.mtdata, sort_keys=True).encode()
+    else:
+        raise UsageError(f"{recipe.name} fetches no corpus: give a folder of text with --data")
+    key = recipe.key(corpus)
+    folder = output / recipe.name / recipe.direction / f"settings-{key}"
+    return Workspace(recipe=recipe, folder=folder, key=key)
+
+
+def fingerprint(recipe: Recipe, data: Path) -> bytes:
+    """Of the contents of all files of the corpus."""
+    digest = hashlib.sha256()
+    files, gold = recipe.data.files, recipe.data.gold
+    source, target = _languages(recipe)
+    folder = text.find_folder(data, source, target, files)
+    for path in text.corpus_files(folder, source, target, files, gold):
+        digest.update(f"{path.name} {path.stat().st_size}\n".encode())
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.digest()
+
+
+def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
+    """Get and check the text, unless it is there.
+
+    Returns:
+        What had to be made.
+    """
+    recipe, made = workspace.recipe, []
+    source, target = _languages(recipe)
+    if workspace.text.exists():
+        return []
+    if data is None:
+        # Both directions of a pair share what was fetched.
+        key = settings_key(json.dumps([recipe.data.mtdata, *sorted((source, target))]).encode())
+        data = output / "fetched" / f"{'-'.join(sorted((source, target)))}-{key}"
+        if produce(data, lambda folder: fetch.fetch(recipe.data.mtdata, folder, source, target)):
+            made.append("corpus")
+    files, gold = recipe.data.files, recipe.data.gold
+    folder = text.find_folder(data, source, target, files)
+    produce(
+        workspace.text, lambda out: _discard(text.take(folder, out, source, target, files, gold))
+    )
+    return [*made, "text"]
+
+
+def preprocess(workspace: Workspace) -> list[str]:
+    """Tokens and binary data, unless they are there; returns what had to be made."""
+    recipe, made = workspace.recipe, []
+    how = recipe.preprocess, *_languages(recipe)
+    tokens, binary = workspace.tokens, workspace.binary
+    if produce(tokens, lambda out: _discard(encode.encode(workspace.text, out, *how))):
+        made.append("tokens")
+    if produce(binary, lambda out: encode.binarise(tokens, out, *how)):
+        made.append("bin")
+    return made
+
+
+def _languages(recipe: Recipe) -> tuple[str, str]:
+    return str(recipe.data.source), str(recipe.data.target)
+
+
+def _discard(_: object) -> None:
+    """What was counted has been printed and written."""

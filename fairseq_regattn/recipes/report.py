@@ -1,0 +1,142 @@
+"""Table, heat maps and page for runs that differ in the mapping, and the seed, alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairseq_regattn.analysis import Hypothesis, markdown_table, text_table
+from fairseq_regattn.analysis.heatmap import draw_alignments
+from fairseq_regattn.analysis.html import Sentence, html_table, page
+from fairseq_regattn.analysis.records import Record
+from fairseq_regattn.analysis.tables import table
+from fairseq_regattn.recipes.stages import partial_of
+from fairseq_regattn.recipes.workspace import Run, Workspace, read_lines
+
+SENTENCES = 8
+LENGTHS = range(6, 15)
+"""Pictures are of sentences with this many source tokens: more do not fit side by side."""
+
+
+def write(workspace: Workspace, finished: Sequence[Run], records: Path) -> bool:
+    """Write ``report/`` in the workspace, unless it shows just these runs already.
+
+    It holds ``index.html`` (every sentence, mappings side by side), ``results.md``,
+    ``results.txt`` and ``alignment-*.png`` and ``.pdf``. Pictures and the page show the first
+    seed of each mapping, the table shows all.
+
+    Args:
+        finished: runs of this workspace, from left to right.
+        records: folder of their records.
+
+    Returns:
+        Whether it had to be written.
+    """
+    read = [Record.read(run.record(records)) for run in finished]
+    inputs = json.dumps([[record.name, record.seed, record.hypotheses_key] for record in read])
+    folder = workspace.folder / "report"
+    stamp = folder / "inputs.json"
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == inputs:
+        return False
+    partial = partial_of(folder)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    _fill(partial, workspace, finished, read)
+    (partial / "inputs.json").write_text(inputs, encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(partial, folder)
+    return True
+
+
+def _fill(
+    folder: Path, workspace: Workspace, finished: Sequence[Run], read: Sequence[Record]
+) -> None:
+    notes = _notes(read)
+    header, *body = table(read)
+    text = "\n".join((text_table(read), "", *notes)) + "\n"
+    (folder / "results.txt").write_text(text, encoding="utf-8")
+    markdown = "\n\n".join((markdown_table(read), *notes)) + "\n"
+    (folder / "results.md").write_text(markdown, encoding="utf-8")
+
+    shown: dict[str, list[Hypothesis]] = {}
+    for run in finished:
+        if run.attention.title not in shown:
+            shown[run.attention.title] = run.hypotheses()
+    sentences = all_sentences(workspace, shown)
+    for number, sentence in enumerate(_chosen(workspace, sentences), 1):
+        name = re.sub(r"[^A-Za-z0-9.]+", "_", sentence.name)
+        for ending in ("png", "pdf"):
+            draw_alignments(
+                list(sentence.hypotheses.items()),
+                folder / f"alignment-{number}-{name}.{ending}",
+                heading=f"{sentence.name}: {sentence.source}\nreference: {sentence.reference}",
+            )
+    html = page(
+        title=f"fairseq-regattn: {workspace.recipe.title}, {workspace.recipe.direction}",
+        table=html_table(header, body),
+        sentences=sentences,
+        introduction=_introduction(workspace, list(shown)),
+        notes=notes,
+    )
+    (folder / "index.html").write_text(html, encoding="utf-8")
+
+
+def all_sentences(workspace: Workspace, shown: dict[str, list[Hypothesis]]) -> list[Sentence]:
+    """The test split in its order, with what each mapping made of it."""
+    sources = read_lines(workspace.text / f"test.{workspace.recipe.data.source}")
+    names = [f"sentence {number}" for number in range(1, len(sources) + 1)]
+    if (workspace.text / "test.names").exists():
+        names = read_lines(workspace.text / "test.names")
+    return [
+        Sentence(name, source, reference, {title: found[i] for title, found in shown.items()})
+        for i, (name, source, reference) in enumerate(zip(names, sources, workspace.references))
+    ]
+
+
+def _chosen(workspace: Workspace, sentences: Sequence[Sentence]) -> list[Sentence]:
+    """At even distances among those that are short enough to be drawn.
+
+    Chosen by length and position alone, so that good and bad ones have the same chance.
+    """
+    lengths = [len(line.split()) for line in workspace.sources]
+    short = [sentence for sentence, n in zip(sentences, lengths) if n in LENGTHS]
+    step = max(len(short) / SENTENCES, 1)
+    return [short[int(step * i)] for i in range(min(SENTENCES, len(short)))]
+
+
+def _introduction(workspace: Workspace, titles: Sequence[str]) -> str:
+    recipe = workspace.recipe
+    train, test = (
+        len(read_lines(workspace.text / f"{split}.{recipe.data.target}"))
+        for split in ("train", "test")
+    )
+    return (
+        f"{recipe.title}, {recipe.direction}: {train:,} sentences for training, {test:,} for the "
+        f"test, beam {recipe.generate.get('beam', 5)}. The models differ in the mapping from "
+        f"attention scores to weights and in nothing else: {'; '.join(titles)}."
+    )
+
+
+def _notes(read: Sequence[Record]) -> list[str]:
+    seeds = sorted({record.seed for record in read})
+    noise = " One seed: differences of about one BLEU are noise." if len(seeds) == 1 else ""
+    notes = [
+        f"BLEU: {read[0].signatures['bleu']} (sacreBLEU {read[0].versions['sacrebleu']}), against "
+        f"the untouched reference text.{noise}",
+        "Non-zero weights: share of source positions, mean over the steps of all test "
+        "translations; weights below 0.0000005 count as zero. Segments: runs of equal, non-zero "
+        "neighbours in a step.",
+        "Training: wall time, one thread a model; models that were trained side by side shared "
+        f"the machine ({read[0].machine}; {read[0].date}).",
+        f"Command: {read[0].command}",
+    ]
+    if read[0].links is not None:
+        notes.append(
+            "Alignment error rate: of hard alignments taken from the attention weights while the "
+            "model makes the reference, against alignments made by hand."
+        )
+    return notes

@@ -1,0 +1,128 @@
+"""All stages of all runs, each thing only if it is missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fairseq_regattn.analysis.results import read_sweep, text, write_results
+from fairseq_regattn.analysis.significance import significance
+from fairseq_regattn.errors import UsageError
+from fairseq_regattn.recipes import report, runs
+from fairseq_regattn.recipes.jobs import Chain, run
+from fairseq_regattn.recipes.options import STAGES, Reproduction
+from fairseq_regattn.recipes.prepare import prepare, preprocess
+from fairseq_regattn.recipes.stages import StageError
+from fairseq_regattn.recipes.workspace import Run, Workspace, finished_runs
+
+
+class Work:
+    """One call of ``reproduce.sh``.
+
+    Attributes:
+        locks: file descriptors that hold the workspaces; processes inherit them.
+        made: titles of what was not there before.
+        failures: what went wrong, by title.
+        written: files that a person would look at.
+    """
+
+    def __init__(self, options: Reproduction, wanted: Sequence[Run], command: str):
+        self.options = options
+        self.wanted = list(wanted)
+        self.command = command
+        self.locks: list[int] = []
+        self.made: list[str] = []
+        self.failures: dict[str, Exception] = {}
+        self.written: list[Path] = []
+
+    def all_stages(self) -> None:
+        """Up to ``--stage``."""
+        last = STAGES.index(self.options.stage)
+        # A record may come from another machine: then nothing of its run need be here.
+        pending = [one for one in self.wanted if not one.record(self.options.records).exists()]
+        finished = len(self.wanted) - len(pending)
+        if finished:
+            print(f"{finished} of {len(self.wanted)} runs are finished already")
+        workspaces = list(dict.fromkeys(one.workspace for one in pending))
+        workspaces = self._corpora(0, "get and check the text", workspaces, self._prepare)
+        if last >= STAGES.index("preprocess"):
+            what = "tokens, and fairseq's binary format"
+            workspaces = self._corpora(1, what, workspaces, preprocess)
+        if last >= STAGES.index("train"):
+            self._models([one for one in pending if one.workspace in workspaces], last)
+        if last >= STAGES.index("report"):
+            self._report()
+
+    def _prepare(self, workspace: Workspace) -> list[str]:
+        return prepare(workspace, self.options.output, self.options.data)
+
+    def _corpora(
+        self,
+        number: int,
+        what: str,
+        workspaces: Sequence[Workspace],
+        make: Callable[[Workspace], list[str]],
+    ) -> list[Workspace]:
+        """A stage of every workspace; returns those that did not fail."""
+        self._announce(number, what)
+        good = []
+        for workspace in workspaces:
+            title = f"{workspace.recipe.name} {workspace.recipe.direction}"
+            try:
+                made = make(workspace)
+            except (StageError, UsageError, OSError) as error:
+                self._failed(title, error)
+                continue
+            self.made += [f"{title} {part}" for part in made]
+            told = f"made {', '.join(made)}" if made else "already there"
+            print(f"      {title}: {told}: {os.path.relpath(workspace.folder)}", flush=True)
+            good.append(workspace)
+        return good
+
+    def _models(self, pending: Sequence[Run], last: int) -> None:
+        """Train, translate and score: one run after the other, several side by side."""
+        until = STAGES[min(last, STAGES.index("score"))]
+        self._announce(2, f"{len(pending)} runs, each to its stage '{until}'")
+        records = self.options.records
+        chains = []
+        for one in pending:
+            jobs = runs.jobs(one, records, self.command, until)
+            if until != "score" and runs.reached(one, until):
+                continue
+            self.made.append(one.title)
+            chains.append(Chain(one.title, jobs))
+        self.failures.update(
+            run(chains, self.locks, at_once=self.options.jobs, keep_going=True) if chains else {}
+        )
+
+    def _report(self) -> None:
+        self._announce(5, "tables, pictures, pages")
+        records = self.options.records
+        if not records.is_dir():
+            return
+        wanted = list(dict.fromkeys(one.workspace for one in self.wanted))
+        references = {
+            (w.recipe.name, w.recipe.direction): w.references for w in wanted if w.text.exists()
+        }
+        significance(records, references)
+        for workspace in wanted:
+            finished = finished_runs(workspace, records)
+            if finished and report.write(workspace, finished, records):
+                self.made.append(f"{workspace.recipe.name} {workspace.recipe.direction} report")
+            if finished:
+                self.written.append(workspace.folder / "report" / "index.html")
+        tables = write_results(records, self.options.output / "results")
+        alone = wanted[0].folder / "report" / "results.txt"
+        if len(wanted) == 1 and alone.exists():
+            print("\n" + alone.read_text(encoding="utf-8"))
+        else:
+            print("\n" + text(read_sweep(records)))
+        self.written += tables
+
+    def _failed(self, title: str, error: Exception) -> None:
+        self.failures[title] = error
+        print(f"      {title}: {error}", flush=True)
+
+    def _announce(self, number: int, what: str) -> None:
+        print(f"[{number + 1}/{len(STAGES)}] {STAGES[number]}: {what}", flush=True)

@@ -1,0 +1,149 @@
+"""Where everything of a recipe lies: one folder for the same settings, whatever the mapping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fairseq_regattn.analysis import Hypothesis, read_generate_output
+from fairseq_regattn.recipes.options import Attention
+from fairseq_regattn.recipes.progress import TrainingLog
+from fairseq_regattn.recipes.recipe import Recipe
+from fairseq_regattn.recipes.stages import StageError
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """The corpus of one recipe and direction, and the runs on it.
+
+    Commands run in the folder of their run and get relative paths.
+
+    Attributes:
+        recipe: of one direction.
+        folder: everything is in here.
+        key: of the settings.
+    """
+
+    recipe: Recipe
+    folder: Path
+    key: str
+
+    @property
+    def text(self) -> Path:
+        """``train.ro`` and so on, checked."""
+        return self.folder / "text"
+
+    @property
+    def tokens(self) -> Path:
+        """The same in tokens or subwords."""
+        return self.folder / "tokens"
+
+    @property
+    def binary(self) -> Path:
+        return self.folder / "bin"
+
+    @property
+    def subword_model(self) -> Path | None:
+        """That of the target language, None for words."""
+        if not self.recipe.preprocess.subwords:
+            return None
+        name = "spm" if self.recipe.preprocess.joined else f"spm.{self.recipe.data.target}"
+        return self.tokens / f"{name}.model"
+
+    @cached_property
+    def sources(self) -> list[str]:
+        """Source sentences of the test split, in tokens."""
+        return read_lines(self.tokens / f"test.{self.recipe.data.source}")
+
+    @cached_property
+    def references(self) -> list[str]:
+        """Untouched."""
+        return read_lines(self.text / f"test.{self.recipe.data.target}")
+
+    @property
+    def gold(self) -> Path | None:
+        """Hand alignments of the test split, where there are any."""
+        return self.text / "test.links" if self.recipe.data.gold else None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model: a mapping and a seed in a workspace."""
+
+    workspace: Workspace
+    attention: Attention
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.attention.name}-seed{self.seed}"
+
+    @property
+    def title(self) -> str:
+        """In a list of several recipes, directions and seeds."""
+        recipe = self.workspace.recipe
+        return f"{recipe.name} {recipe.direction} {self.attention.title} seed {self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        """Exists once the model is trained; until then its folder ends in ``.partial``."""
+        return self.workspace.folder / "models" / self.name
+
+    def record(self, records: Path) -> Path:
+        """In a folder of records; exists once the run is finished."""
+        recipe, name = self.workspace.recipe, f"{self.name}-{self.workspace.key}.json"
+        return records / recipe.name / recipe.direction / name
+
+    def log(self, folder: Path | None = None) -> TrainingLog:
+        """Of the training, read to its end."""
+        settings = self.workspace.recipe.train.get("optimization", {})
+        log = TrainingLog(
+            (folder or self.folder) / "train.log",
+            max_update=settings.get("max_update", 0),
+            max_epoch=settings.get("max_epoch", 0),
+        )
+        log.read()
+        return log
+
+    def hypotheses(self, file: str = "generate.txt") -> list[Hypothesis]:
+        """Translations of the test split, in the order of the corpus, with their alignments."""
+        sources = self.workspace.sources
+        with open(self.folder / file, encoding="utf-8", newline="\n") as lines:
+            read = read_generate_output(lines, sources)
+        if sorted(hypothesis.sample_id for hypothesis in read) != list(range(len(sources))):
+            raise StageError(
+                f"{self.folder / file} has {len(read)} translations of {len(sources)} sentences"
+            )
+        return sorted(read, key=lambda hypothesis: hypothesis.sample_id)
+
+
+def forced_hypotheses(run: Run) -> list[Hypothesis]:
+    """The references with the weights that the model gives while it makes them.
+
+    fairseq prints ``<unk>`` for pieces that it does not know; here they are as they were, so that
+    words begin where they do in the reference.
+    """
+    found = run.hypotheses("forced.txt")
+    workspace = run.workspace
+    targets = read_lines(workspace.tokens / f"test.{workspace.recipe.data.target}")
+    for hypothesis, line in zip(found, targets):
+        hypothesis.target = line.split()
+    return found
+
+
+def finished_runs(workspace: Workspace, records: Path) -> list[Run]:
+    """All runs of a workspace that have a record and lie here, softmax first, then by name."""
+    recipe = workspace.recipe
+    found = []
+    for path in (records / recipe.name / recipe.direction).glob(f"*-{workspace.key}.json"):
+        name, _, rest = path.name.rpartition("-seed")
+        run = Run(workspace, Attention.from_name(name), int(rest.partition("-")[0]))
+        if (run.folder / "generate.txt").exists():
+            found.append(run)
+    return sorted(found, key=lambda run: (run.attention.mapping != "softmax", run.name))
+
+
+def read_lines(path: Path) -> list[str]:
+    """Lines without their ends; only a line feed ends a line."""
+    return path.read_text(encoding="utf-8").split("\n")[:-1]

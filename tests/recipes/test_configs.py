@@ -1,0 +1,91 @@
+"""Every file under ``configs/`` loads, resolves, and dry-runs."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from omegaconf import OmegaConf
+
+import fairseq_regattn  # noqa: F401  registers the models
+from fairseq_regattn.recipes.__main__ import reproduce
+from fairseq_regattn.recipes.commands import train_command
+from fairseq_regattn.recipes.options import parse_reproduce
+from fairseq_regattn.recipes.recipe import CONFIGS, PROFILES, load_recipe
+
+FILES = sorted(CONFIGS.rglob("*.yaml"))
+RECIPES = [path for path in FILES if path.parent != PROFILES]
+
+
+def name(path):
+    return str(path.relative_to(CONFIGS))
+
+
+def test_all_directions_of_the_paper_have_a_recipe():
+    names = {path.stem for path in RECIPES}
+    for other in ("cs", "de", "fi", "ro", "ru"):
+        assert {f"wmt16.{other}-en", f"wmt16.en-{other}"} <= names
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_it_tells_what_it_is(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comment = "\n".join(line for line in lines[:20] if line.startswith("#"))
+    assert len(comment.splitlines()) >= 2
+    if path in RECIPES and path.stem != "base":
+        for word in ("data ", "command ", "expect"):
+            assert word in comment
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=name)
+def test_recipe_dry_runs(path, capsys, tmp_path):
+    arguments = [str(path), "--dry-run", "--output", str(tmp_path / "out")]
+    if not load_recipe(path).directions():
+        arguments += ["--direction", "xx-yy"]
+    assert reproduce(parse_reproduce(arguments), "") == 0
+    lines = capsys.readouterr().out.splitlines()
+    for program in ("preprocess", "hydra-train", "train", "generate"):
+        assert any(f" && fairseq-{program} " in line for line in lines)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=name)
+def test_title_and_name_say_the_same_direction(path):
+    recipe = load_recipe(path)
+    if recipe.data.source:
+        assert recipe.name.endswith(f".{recipe.direction}") or recipe.name == "quickstart"
+
+
+@pytest.mark.parametrize("path", sorted(PROFILES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_flags_and_hydra_say_the_same(path, tmp_path):
+    """What ``fairseq-train`` makes of the flags is what ``fairseq-hydra-train`` reads."""
+    recipe = load_recipe(CONFIGS / "translation" / "base.yaml", [f"profile={path.stem}"])
+    settings = dict(recipe.train)
+    settings["task"] = {**settings["task"], "data": "bin", "source_lang": "a", "target_lang": "b"}
+    words = train_command(settings)[1:]
+    parser = options.get_training_parser()
+    read = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
+    for section, values in settings.items():
+        for key, value in values.items():
+            if value is None or (section, key) == ("task", "data"):
+                continue
+            if settings["optimizer"]["_name"] == "sgd" and section == "optimizer":
+                continue  # has no section of its own: it reads the flags themselves
+            found = OmegaConf.select(read, f"{section}.{key}")
+            if key == "_name" or isinstance(value, str):
+                assert str(found) == value, (section, key)
+            else:
+                assert found == value, (section, key)
+
+
+def test_a_hydra_sweep_reads_a_profile(run_python, package_dir):
+    """As the comment of base.yaml says; ``--cfg`` prints the first job and trains nothing."""
+    code = "import sys; from fairseq_cli.hydra_train import cli_main; sys.exit(cli_main())"
+    arguments = f"--config-dir {shlex.quote(str(PROFILES))} --config-name paper --cfg job"
+    arguments += " model.attention=fusedmax task.data=bin task.source_lang=ro task.target_lang=en"
+    arguments += f" common.user_dir={package_dir}"
+    printed = run_python("-c", code, *shlex.split(arguments), path=[package_dir.parent]).stdout
+    assert "attention: fusedmax" in printed
+    assert "max_epoch: 13" in printed
+    assert Path(package_dir).exists()

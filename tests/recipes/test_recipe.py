@@ -1,0 +1,103 @@
+"""Reading recipes, and what tells two of them apart."""
+
+import pytest
+
+from fairseq_regattn.errors import UsageError
+from fairseq_regattn.recipes.prepare import open_workspace
+from fairseq_regattn.recipes.recipe import CONFIGS, load_recipe
+
+PLAIN = CONFIGS / "translation" / "plain.yaml"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def _write(text, name="some.yaml"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return _write
+
+
+def test_base_profile_and_changes(write):
+    write("title: Base\nprofile: small\ngenerate: {beam: 3, lenpen: 2}\n", "base.yaml")
+    path = write("base: base.yaml\ntrain: {model: {dropout: 0.4}}\ngenerate: {beam: 4}\n")
+    recipe = load_recipe(path, ["optimization.max_update=7", "generate.lenpen=0.5"])
+    assert (recipe.name, recipe.title) == ("some", "Base")
+    assert recipe.generate == {"beam": 4, "lenpen": 0.5}
+    assert recipe.train["model"]["dropout"] == 0.4
+    assert recipe.train["model"]["_name"] == "regattn_lstm_iwslt"
+    assert recipe.train["optimization"]["max_update"] == 7
+    assert recipe.train["lr_scheduler"]["total_num_update"] == 7  # the profile refers to it
+    assert load_recipe(path, ["profile=paper"]).train["optimization"]["max_epoch"] == 13
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "words"),
+    [
+        ("tilte: x", [], ["some.yaml", "'tilte'"]),
+        ("data: {soruce: ro}", [], ["some.yaml", "'soruce'"]),
+        ("preprocess: {subwords: many}", [], ["some.yaml", "many"]),
+        ("preprocess: {subwords: -1}", [], ["preprocess.subwords", "-1"]),
+        ("preprocess: {tokenizer: mosses}", [], ["preprocess.tokenizer", "moses or none"]),
+        ("preprocess: {max_words: 0}", [], ["preprocess.max_words", "at least 1"]),
+        ("data: {source: ro, target: ro}", [], ["data.target", "another language"]),
+        ("data: {files: {dev: x}}", [], ["data.files", "train, valid and test", "dev"]),
+        ("profile: papre", [], ["profile", "'papre'", "modern, paper"]),
+        ("base: none.yaml", [], ["none.yaml", "no such recipe"]),
+        ("a: [", [], ["some.yaml", "not YAML", "line 1"]),
+        ("- a", [], ["some.yaml", "keys and values"]),
+        ("title: x", ["optimization.max_update"], ["section.key=value"]),
+        ("title: x", ["model.attention=softmax"], ["model.attention", "--attention"]),
+        ("title: x", ["common.seed=3"], ["common.seed", "--seed"]),
+        ("title: x", ["checkpoint.save_dir=x"], ["checkpoint.save_dir", "--output"]),
+        ("title: x", ["optimisation.max_update=3"], ["optimisation"]),
+        ("title: x", ["optimization.max_updates=3"], ["max_updates"]),
+    ],
+)
+def test_wrong_recipes_are_refused(write, text, changes, words):
+    with pytest.raises(UsageError) as refused:
+        load_recipe(write(text), changes)
+    message = str(refused.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+def test_directions(write):
+    several = load_recipe(write("data: {directions: [ro-en, en-ro]}"))
+    assert [one.direction for one in several.directions()] == ["ro-en", "en-ro"]
+    assert several.towards("en-ro").data.source == "en"
+    for wrong in ("ru-en", "ro", "-en"):
+        with pytest.raises(UsageError, match="--direction must be ro-en, en-ro, got"):
+            several.towards(wrong)
+    one = load_recipe(write("data: {source: ro, target: en}"))
+    assert [found.direction for found in one.directions()] == ["ro-en"]
+    with pytest.raises(UsageError, match="--direction must be ro-en, got 'en-ro'"):
+        one.towards("en-ro")
+    any_pair = load_recipe(write("title: x"))
+    assert any_pair.directions() == []
+    assert any_pair.towards("x-y").direction == "x-y"
+
+
+def test_other_settings_have_another_folder(tmp_path, write_text):
+    text = write_text(tmp_path / "text")
+
+    def folder(*changes, data=text, direction="es-en"):
+        recipe = load_recipe(PLAIN, changes).towards(direction)
+        return open_workspace(recipe, tmp_path / "out", data).folder
+
+    same = folder()
+    # Models of other mappings and seeds, and of other titles, lie side by side.
+    assert folder("title=other", "optimization.max_update=800") == same
+    others = [
+        folder("optimization.max_update=9"),
+        folder("model.attention_score=dot"),
+        folder("preprocess.subwords=20"),
+        folder("generate.beam=1"),
+        folder(direction="en-es"),
+        folder(data=write_text(tmp_path / "other", train=41)),
+    ]
+    (text / "test.names").write_text("a\nb\nc\nd\n", encoding="utf-8")
+    others.append(folder())
+    assert len({same, *others}) == 8
