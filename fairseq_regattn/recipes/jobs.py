@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes.progress import COMMAND, PROCESSOR_TIME, Display, State
@@ -79,6 +80,7 @@ def run(
     locks: Sequence[int],
     at_once: int | None = None,
     keep_going: bool = False,
+    devices: int = 0,
 ) -> dict[str, Exception]:
     """Run chains side by side to their ends.
 
@@ -89,6 +91,7 @@ def run(
         at_once: as many side by side; as many as there are cores when None.
         locks: file descriptors that the processes inherit (``stages.exclusive``).
         keep_going: go on with the others after a failure.
+        devices: how many GPUs there are; processes side by side get one each.
 
     Returns:
         Failures by title; empty unless `keep_going`.
@@ -96,52 +99,72 @@ def run(
     Raises:
         StageError: a job failed; names its log.
     """
-    display = Display([chain.title for chain in chains])
+    slots = at_once or max(1, cores())
+    display = Display([chain.title for chain in chains], slots)
     waiting = list(enumerate(chains))
-    running: dict[int, tuple[Job, subprocess.Popen]] = {}
+    running: dict[int, Running] = {}
     failures: dict[str, Exception] = {}
 
-    def go_on(number: int) -> None:
+    def go_on(number: int, slot: int) -> None:
         """Start the next job of a chain, if there is one."""
         job = next(chains[number].jobs, None)
-        if job is not None:
-            running[number] = job, _start(job, locks)
+        if job is None:
+            display.ended(number)
+        else:
+            running[number] = Running(job, slot, _start(job, locks, device(slot, slots, devices)))
 
-    def step(number: int) -> None:
+    def step(number: int, slot: int) -> None:
         """Look at a running job."""
-        job, process = running[number]
+        job, _, process = running[number]
         status = _poll(process, job.log)
-        display.show(number, job.state(), last=status is not None)
+        display.show(number, slot, job.state(), last=status is not None)
         if status is None:
             return
         del running[number]
         if status:
             raise StageError(f"{Path(job.command[0]).name} failed: see {job.log}")
-        go_on(number)
+        go_on(number, slot)
 
-    def attempt(action: Callable[[int], None], number: int) -> None:
+    def attempt(action: Callable[[int, int], None], number: int, slot: int) -> None:
         try:
-            action(number)
+            action(number, slot)
         except (StageError, UsageError, OSError) as error:
             if not keep_going:
                 raise
             failures[chains[number].title] = error
             print(f"      {chains[number].title}: {error}", flush=True)
+            display.ended(number)
 
     try:
         while waiting or running:
-            while waiting and len(running) < (at_once or max(1, cores())):
-                attempt(go_on, waiting.pop(0)[0])
+            while waiting and len(running) < slots:
+                free = min(set(range(slots)) - {one.slot for one in running.values()})
+                attempt(go_on, waiting.pop(0)[0], free)
             time.sleep(0.5 if running else 0)
-            for number in list(running):
-                attempt(step, number)
+            for number, one in list(running.items()):
+                attempt(step, number, one.slot)
     finally:
-        for _, process in running.values():
-            process.terminate()
-        for _, process in running.values():
-            process.wait()
+        for one in running.values():
+            one.process.terminate()
+        for one in running.values():
+            one.process.wait()
         display.close()
     return failures
+
+
+class Running(NamedTuple):
+    """A process, and which of those side by side it is."""
+
+    job: Job
+    slot: int
+    process: subprocess.Popen
+
+
+def device(slot: int, slots: int, devices: int) -> dict[str, str]:
+    """Variables for a process: a GPU of its own where several run side by side on several."""
+    if slots == 1 or devices < 2:
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": str(slot % devices)}
 
 
 def _poll(process: subprocess.Popen, log: Path) -> int | None:
@@ -158,7 +181,7 @@ def _poll(process: subprocess.Popen, log: Path) -> int | None:
     return process.returncode
 
 
-def _start(job: Job, locks: Sequence[int]) -> subprocess.Popen:
+def _start(job: Job, locks: Sequence[int], variables: dict[str, str]) -> subprocess.Popen:
     with ExitStack() as files:
         log = files.enter_context(open(job.log, "a", encoding="utf-8"))
         log.write(f"{COMMAND}cd {shlex.quote(str(job.folder))} && {shlex.join(job.command)}\n")
@@ -172,7 +195,7 @@ def _start(job: Job, locks: Sequence[int]) -> subprocess.Popen:
             stderr=log,
             stdin=subprocess.DEVNULL,
             cwd=job.folder,
-            env=environment(),
+            env={**environment(), **variables},
             pass_fds=locks,
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )

@@ -108,7 +108,7 @@ class Reproduction(Options):
         data: folder of plain text, instead of what the recipe would fetch.
         records: folder for the records of finished runs.
         stage: the last one to do.
-        jobs: runs side by side; None: as many as there are cores.
+        jobs: runs side by side; None: one on GPUs, else as many as there are cores.
         dry_run: print the commands only.
         parameters: of the mappings, for those that the recipe names.
     """
@@ -191,7 +191,10 @@ def parse_reproduce(arguments: list[str]) -> Reproduction:
         help=f"stop after this stage: {', '.join(STAGES)} (default: the last)",
     )
     parser.add_argument(
-        "--jobs", metavar="N", help="runs side by side (default: as many as processor cores)"
+        "--jobs",
+        metavar="N",
+        help="runs side by side, on a GPU each where there are several (default: one on GPUs, "
+        "else as many as there are processor cores)",
     )
     parser.add_argument("--dry-run", action="store_true", help="print the commands and do nothing")
     given = parser.parse_intermixed_args(arguments)

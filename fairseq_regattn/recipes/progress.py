@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -159,48 +159,71 @@ class Clock:
 
 
 class Display:
-    """A bar for each process on a terminal; elsewhere a line now and then for each.
+    """A bar for each running process on a terminal; elsewhere a line now and then for each.
+
+    Where there are more processes than run at once, one more line is about all of them.
 
     Args:
-        titles: names of the processes.
+        titles: names of all processes.
+        slots: how many run at once.
         every: seconds between two lines where there is no terminal.
     """
 
-    def __init__(self, titles: list[str], every: float = 30.0):
+    def __init__(self, titles: Sequence[str], slots: int, every: float = 30.0):
         self.titles = titles
         self.every = every
         self.clocks = [Clock() for _ in titles]
-        self.bars: list[tqdm] = []
+        self.all = Clock()
+        self.fractions = [0.0] * len(titles)
         self.printed = [-float("inf")] * len(titles)
         self.width = max(map(len, titles))
+        self.several = len(titles) > slots
+        self.bars: list[tqdm] = []
         if sys.stderr.isatty():
-            self.bars = [
-                tqdm(
-                    total=100,
-                    bar_format=self._format(title),
-                    position=position,
-                    leave=True,
-                    dynamic_ncols=True,
-                )
-                for position, title in enumerate(titles)
-            ]
+            for position in range(slots + self.several):
+                self.bars.append(tqdm(total=100, position=position, dynamic_ncols=True))
+                self._draw(position, "", 0.0)
 
-    def show(self, number: int, state: State, last: bool = False) -> None:
-        """Report on process `number`; `last` makes sure that a line is printed."""
+    def show(self, number: int, slot: int, state: State, last: bool = False) -> None:
+        """Report on process `number`, which runs in `slot`.
+
+        Args:
+            last: make sure that a line is printed.
+        """
         words = f"{state.text}, {self.clocks[number].left(state.fraction)}"
+        title = self.titles[number].ljust(self.width)
+        # Of a job that follows another one, the fraction begins anew.
+        self.fractions[number] = max(self.fractions[number], 0.99 * state.fraction)
         if self.bars:
-            bar = self.bars[number]
-            bar.n = round(100 * state.fraction)
-            bar.bar_format = self._format(self.titles[number], words)
-            bar.refresh()
+            self._draw(slot, title, state.fraction, words)
+            self._overall()
         elif last or time.monotonic() - self.printed[number] >= self.every:
             self.printed[number] = time.monotonic()
-            title = self.titles[number].ljust(self.width)
             print(f"      {title} {100 * state.fraction:3.0f} %  {words}", flush=True)
 
-    def _format(self, title: str, words: str = "") -> str:
-        """For tqdm, whose own place for words begins with a comma."""
-        return f"{title.ljust(self.width)} {{percentage:3.0f}}% |{{bar:20}}| {words}"
+    def ended(self, number: int) -> None:
+        """Process `number` is done, or has failed."""
+        self.fractions[number] = 1.0
+        self._overall(line=True)
+
+    def _overall(self, line: bool = False) -> None:
+        fraction = sum(self.fractions) / len(self.fractions)
+        if not self.several:
+            return
+        done = sum(one == 1 for one in self.fractions)
+        words = f"{done} of {len(self.titles)}, {self.all.left(fraction)}"
+        if self.bars:
+            self._draw(len(self.bars) - 1, "all".ljust(self.width), fraction, words)
+        elif line:
+            print(f"      {'all'.ljust(self.width)} {100 * fraction:3.0f} %  {words}", flush=True)
+
+    def _draw(self, position: int, title: str, fraction: float, words: str = "") -> None:
+        bar = self.bars[position]
+        bar.n = round(100 * fraction)
+        # tqdm's own place for words begins with a comma
+        words = words.replace("{", "{{").replace("}", "}}")
+        bar.bar_format = f"{title} {{percentage:3.0f}}% |{{bar:20}}| {words}"
+        bar.refresh()
 
     def close(self) -> None:
         for bar in self.bars:

@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import torch
+
 from fairseq_regattn.analysis.results import read_sweep, text, write_results
 from fairseq_regattn.analysis.significance import significance
 from fairseq_regattn.errors import UsageError
@@ -92,8 +94,13 @@ class Work:
                 continue
             self.made.append(one.title)
             chains.append(Chain(one.title, jobs))
+        if not chains:
+            return
+        # One training uses all GPUs by itself, but only one core.
+        gpus = torch.cuda.device_count()
+        at_once = self.options.jobs or (1 if gpus else None)
         self.failures.update(
-            run(chains, self.locks, at_once=self.options.jobs, keep_going=True) if chains else {}
+            run(chains, self.locks, at_once=at_once, keep_going=True, devices=gpus)
         )
 
     def _report(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_regattn.recipes import jobs, runs
-from fairseq_regattn.recipes.progress import State, TrainingLog
+from fairseq_regattn.recipes.progress import Display, State, TrainingLog
 from fairseq_regattn.recipes.stages import StageError, exclusive
 
 
@@ -49,6 +49,36 @@ def test_jobs_of_a_chain_follow_one_another(tmp_path):
 def test_no_more_at_once_than_asked_for(tmp_path):
     code = "import os; os.mkdir('busy'); import time; time.sleep(0.2); os.rmdir('busy')"
     run(tmp_path, *(chain(tmp_path, code, code, name=f"{i}") for i in range(3)), at_once=1)
+
+
+def test_processes_side_by_side_have_a_gpu_each(tmp_path):
+    code = "import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"
+    for devices, at_once, expected in (
+        (2, 3, {"0", "1"}),
+        (1, 3, {"None"}),
+        (4, 1, {"None"}),  # one uses all
+    ):
+        files = [tmp_path / f"out{number}" for number in range(3)]
+        slow = f"{code}; import time; time.sleep(0.5)"
+        chains = (chain(tmp_path, slow, output=file) for file in files)
+        run(tmp_path, *chains, at_once=at_once, devices=devices)
+        assert {file.read_text().strip() for file in files} == expected
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_display_tells_of_each_and_of_all(monkeypatch, capsys, terminal):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    display = Display(["first", "second", "third"], slots=2, every=0)
+    display.show(0, 0, State(0.5, "half {of} it"))
+    display.show(1, 1, State(0.25, "a quarter"))
+    display.ended(1)
+    display.show(2, 1, State(0.0, "begun"))
+    display.close()
+    out, err = capsys.readouterr()
+    told = err if terminal else out
+    for words in ("half {of} it", "a quarter", "begun", "1 of 3", "third"):
+        assert words in told
+    assert (out if terminal else err) == ""
 
 
 def test_a_failure_names_its_log_and_stops_the_others(tmp_path):
