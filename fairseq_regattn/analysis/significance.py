@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ class Counts(NamedTuple):
     left: int
 
 
-def significance(folder: Path, references: Mapping[tuple[str, str], Sequence[str]]) -> Counts:
+def significance(folder: Path, references: Iterable[Sequence[str]]) -> Counts:
     """Compare each run with softmax of the same group and seed, unless that is known already.
 
     By paired bootstrap, about a second a run and thousand sentences.
@@ -43,11 +43,9 @@ def significance(folder: Path, references: Mapping[tuple[str, str], Sequence[str
     Args:
         folder: of records; gets ``comparisons.json``. What is in there of runs that are gone or
             have been made anew is dropped.
-        references: untouched reference text by recipe and direction.
-
-    Raises:
-        UsageError: the references are not those that a run was scored with.
+        references: untouched texts of test sets; each run finds its own.
     """
+    texts = {text_key(lines): lines for lines in references}
     known = _read(folder)
     kept, left = {}, 0
     missing: dict[Path, list[tuple[Record, Record]]] = defaultdict(list)
@@ -55,21 +53,15 @@ def significance(folder: Path, references: Mapping[tuple[str, str], Sequence[str
         key = _key(record, baseline)
         if key in known:
             kept[key] = known[key]
-        elif record.group[:2] in references:
+        elif record.test_key in texts:
             missing[baseline.path].append((record, baseline))
         else:
             left += 1
     made = {}
     for tested in missing.values():
         baseline = tested[0][1]
-        texts = references[baseline.group[:2]]
-        if text_key(texts) != baseline.test_key:
-            raise UsageError(
-                f"the references given for {baseline.recipe} {baseline.direction} are not those "
-                f"that {folder / baseline.path} was scored with"
-            )
         systems = {_key(record, baseline): read_hypotheses(folder, record) for record, _ in tested}
-        found = compare(read_hypotheses(folder, baseline), systems, texts)
+        found = compare(read_hypotheses(folder, baseline), systems, texts[baseline.test_key])
         for record, _ in tested:
             scores = found[_key(record, baseline)]
             made[_key(record, baseline)] = {

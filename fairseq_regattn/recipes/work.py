@@ -109,10 +109,9 @@ class Work:
         if not records.is_dir():
             return
         wanted = list(dict.fromkeys(one.workspace for one in self.wanted))
-        references = {
-            (w.recipe.name, w.recipe.direction): w.references for w in wanted if w.text.exists()
-        }
-        significance(records, references)
+        counts = significance(records, [w.references for w in wanted if w.text.exists()])
+        if counts.left:
+            print(f"      p values of {counts.left} runs wait for the text of their test sets")
         for workspace in wanted:
             finished = finished_runs(workspace, records)
             if finished and report.write(workspace, finished, records):

@@ -158,7 +158,7 @@ def test_from_records_to_files(tmp_path, capsys, monkeypatch, record):
         lines = [line.format(number) for number in range(9)]
         made = record(name, hypotheses_key=text_key(lines), **keys)
         collect(tmp_path, made, lines)
-    significance(tmp_path, {("toy", "ro-en"): references})
+    significance(tmp_path, [references])
 
     out = tmp_path / "results"
     monkeypatch.setattr(sys, "argv", ["analysis", str(tmp_path), "--out", str(out)])
