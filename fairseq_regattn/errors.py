@@ -25,6 +25,13 @@ class ArgumentError(UsageError):
         self.allowed = allowed
 
 
+def setting_error(error: Exception) -> str:
+    """The first line of a long message of omegaconf's, and the key that it is about."""
+    words = str(error).splitlines()[0]
+    key = getattr(error, "full_key", None)
+    return words if not key or f"'{key}'" in words else f"{key}: {words}"
+
+
 def report_in_one_line() -> None:
     """Print wrong use and missing files as one line under the ``fairseq-*`` commands.
 

@@ -38,7 +38,8 @@ fi
 
 # The path is part of the fingerprint: a .venv that was moved points at the old checkout.
 fingerprint=$({ pwd; cat setup.py scripts/constraints.txt; } | cksum)
-for larger in "$extra" test all; do # test holds the others, all holds test
+[ "$extra" = plot ] && wider=recipes || wider=$extra # recipes holds plot
+for larger in "$extra" "$wider" test all; do # test holds the others, all holds test
     [ "$extra" = all ] && larger=all
     if [ "$(cat "$venv/.installed-$larger" 2>/dev/null)" = "$fingerprint" ]; then
         exit 0

@@ -91,7 +91,7 @@ def _claim(verdicts: Sequence[str]) -> str:
     held = f"All mappings are within {CLOSE:g} BLEU of the best in {counts['yes']} of "
     held += f"{len(verdicts)} rows"
     for verdict, words in (
-        ("so far", "so far in {} where runs are missing"),
+        ("yes, so far", "so far in {} where runs are missing"),
         ("no", "not in {}"),
         ("-", "with nothing to compare in {}"),
     ):
@@ -121,8 +121,12 @@ def notes(sweep: Sweep) -> list[str]:
         found.append(
             f"{name}: {'; '.join(each)}" + (" (differ: compare with care)" * (len(each) > 1))
         )
-    tests = {score.signature for scores in sweep.comparisons.values() for score in scores.values()}
-    found += [f"p: {signature}" for signature in sorted(tests)]
+    tests = {
+        f"p of {name}: {score.signature}"
+        for scores in sweep.comparisons.values()
+        for name, score in scores.items()
+    }
+    found += sorted(tests)
     uncompared = [
         record
         for record in records

@@ -90,7 +90,7 @@ MEASURES = (
         _time_ratio,
         "{:.2f}",
         "Over that of softmax with the same settings and seed, on the same machine: processor time "
-        "where it is known of both, else wall time.",
+        "where it is known of both (start-up and validation included), else wall time.",
     ),
     Measure(
         "aer",
@@ -177,7 +177,7 @@ class Sweep:
         if max(means) - min(means) > CLOSE:
             return "no"
         missing = any(of == group for of, _, _ in self.missing())
-        return "so far" if missing else "yes"
+        return "yes, so far" if missing else "yes"
 
     def missing(self) -> Iterator[tuple[Group, str, int]]:
         """Cells without a run: of what its recipe has elsewhere, for each seed of its row."""
@@ -198,7 +198,7 @@ def _order(record: Record) -> tuple:
 def _title(group: Group, groups: Sequence[Group]) -> str:
     recipe, direction, settings, test_key = group
     alike = [other for other in groups if other[:2] == group[:2]]
-    parts = [f"{recipe} {direction}"]
+    parts = [recipe if recipe.endswith(direction) else f"{recipe} {direction}"]
     if len({other[2] for other in alike}) > 1:
         parts.append(f"settings {settings}")
     if len({other[3] for other in alike}) > 1:

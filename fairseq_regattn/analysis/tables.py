@@ -14,8 +14,10 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
     """A header and one row a record; tokenised BLEU and AER where any record has them."""
     tokenised = any(record.tokenised_bleu is not None for record in records)
     linked = any(record.links is not None for record in records)
+    seeds = len({record.seed for record in records}) > 1
     header = (
         "mapping",
+        *(["seed"] if seeds else []),
         "BLEU",
         *(["tokenised BLEU"] if tokenised else []),
         "chrF2",
@@ -32,6 +34,7 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
         aer = None if record.links is None else 100 * record.links["aer"]
         row = (
             record.attention,
+            *([str(record.seed)] if seeds else []),
             f"{record.bleu:.1f}",
             *([number(record.tokenised_bleu)] if tokenised else []),
             f"{record.chrf:.1f}",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from fairseq_regattn.quickstart import corpus
 from fairseq_regattn.recipes.__main__ import finish, reproduce
+from fairseq_regattn.recipes.load import CONFIGS
 from fairseq_regattn.recipes.options import Options, Reproduction, parse_quickstart
-from fairseq_regattn.recipes.recipe import CONFIGS
 
 
 def main() -> int:

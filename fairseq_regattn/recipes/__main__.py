@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import logging
 import os
 import shlex
 import signal
@@ -15,9 +17,10 @@ from pathlib import Path
 from fairseq_regattn.analysis.tables import duration
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes import dry_run
+from fairseq_regattn.recipes.load import load_recipe
 from fairseq_regattn.recipes.options import Reproduction, parse_reproduce, recipe_attentions
 from fairseq_regattn.recipes.prepare import open_workspace
-from fairseq_regattn.recipes.recipe import Recipe, load_recipe
+from fairseq_regattn.recipes.recipe import Recipe
 from fairseq_regattn.recipes.stages import StageError, exclusive
 from fairseq_regattn.recipes.work import Work
 from fairseq_regattn.recipes.workspace import Run
@@ -35,13 +38,15 @@ def finish(program: str, action: Callable[[], int]) -> int:
     if importlib.util.find_spec("matplotlib") is None:
         print(f"{program}: error: matplotlib is missing: pip install matplotlib", file=sys.stderr)
         return 1
+    # fairseq, matplotlib and others tell of themselves what nobody asked.
+    logging.disable(logging.WARNING)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return action()
     except KeyboardInterrupt:
         print(f"\n{program}: stopped; the same command goes on from here", file=sys.stderr)
         return 130
-    except (StageError, UsageError) as error:
+    except (StageError, UsageError, OSError) as error:
         print(f"{program}: error: {error}", file=sys.stderr)
         return 1
 
@@ -58,7 +63,7 @@ def reproduce(options: Reproduction, command: str) -> int:
     began = time.monotonic()
     wanted = planned(options)
     if options.dry_run:
-        dry_run.show(wanted)
+        dry_run.show(wanted, command)
         return 0
     work = Work(options, wanted, command)
     with ExitStack() as locks:
@@ -75,7 +80,7 @@ def planned(options: Reproduction) -> list[Run]:
     Raises:
         UsageError: wrong in a recipe, or no corpus; before anything is done.
     """
-    found = []
+    found: dict[Path, Run] = {}  # two recipes of one name may mean the same
     for path in options.recipes:
         recipe = load_recipe(path, options.overrides)
         try:
@@ -86,8 +91,10 @@ def planned(options: Reproduction) -> list[Run]:
             raise UsageError(f"{path}: {error}") from error
         for one in _towards(recipe, options.directions, path):
             workspace = open_workspace(one, options.output, options.data, options.dry_run)
-            found += [Run(workspace, a, seed) for seed in options.seeds for a in attentions]
-    return found
+            for seed, attention in itertools.product(options.seeds, attentions):
+                run = Run(workspace, attention, seed)
+                found.setdefault(run.folder, run)
+    return list(found.values())
 
 
 def _towards(recipe: Recipe, directions: Sequence[str], path: Path) -> list[Recipe]:
@@ -106,14 +113,11 @@ def _conclude(work: Work, seconds: float) -> None:
     for title, error in work.failures.items():
         print(f"failed: {title}: {error}", file=sys.stderr)
     if work.failures:
-        print(
-            f"{len(work.failures)} failed; all others are finished, and the same command tries "
-            "these again",
-            file=sys.stderr,
-        )
-    elif not work.made:
+        print("The same command tries again what failed.", file=sys.stderr)
+    elif work.made:
+        print(f"\nDone in {duration(seconds)}.")
+    else:
         print("\nNothing to do: everything was there already.")
-    print(f"\nDone in {duration(seconds)}.")
 
 
 if __name__ == "__main__":

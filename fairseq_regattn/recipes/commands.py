@@ -25,6 +25,14 @@ NAMED = {
 SAYS_TRUE = {"update_epoch_batch_itr"}
 """Settings that are true or false, or what another one is: their flags take a word."""
 
+RUNS_OWN = {
+    *("path", "user_dir", "task", "source_lang", "target_lang", "gen_subset", "results_path"),
+    *("print_alignment", "score_reference", "nbest", "quiet", "post_process", "remove_bpe"),
+    *("bpe", "sentencepiece_model", "tokenizer", "required_batch_size_multiple", "cpu"),
+    *("prefix_size", "print_step", "sacrebleu", "model_overrides", "replace_unk"),
+}
+"""Flags of ``fairseq-generate`` on which the reading of its output relies."""
+
 
 def flags(values: Mapping[str, Any]) -> list[str]:
     """``{"max_len_b": 100, "cpu": True, "lr": [1, 0.5]}`` as flags; None and False give none."""
@@ -83,7 +91,8 @@ def train_command(settings: Mapping[str, Any]) -> list[str]:
         name = named.pop("_name", None)
         if name is not None and section in NAMED:
             words += [NAMED[section], name]
-        words += flags(named)
+        # fairseq's sgd has a learning rate of its own, which is the same flag
+        words += flags({k: v for k, v in named.items() if (section, k) != ("optimizer", "lr")})
     return command("fairseq-train", *words)
 
 

@@ -1,9 +1,9 @@
-"""The commands of all runs, for ``reproduce.sh --dry-run``."""
+"""The commands of all runs as a shell script, for ``reproduce.sh --dry-run``."""
 
 from __future__ import annotations
 
-import os
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,19 +22,31 @@ from fairseq_regattn.recipes.stages import partial_of
 from fairseq_regattn.recipes.workspace import Run
 
 
-def show(wanted: Sequence[Run]) -> None:
-    """Print what would be typed, each command in the folder that it is run in."""
+def show(wanted: Sequence[Run], command: str) -> None:
+    """Print what would be done, in a form that a shell can do; `command` is what was typed."""
+    words = shlex.split(command)
+    prepare = shlex.join([*(w for w in words if w != "--dry-run"), "--stage", "preprocess"])
+    print("#!/usr/bin/env bash")
+    print("# All commands, each in the folder that it is run in; `bash` can run them as they are,")
+    print(f"# after the text, the tokens and fairseq's binary format were made by\n#   {prepare}")
+    print("set -e")
+    print(f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"')
+    print("export OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1")
     for workspace in dict.fromkeys(one.workspace for one in wanted):
         recipe = workspace.recipe
-        print(f"# {recipe.title or recipe.name}, {recipe.direction}")
         source, target = recipe.direction.split("-")
-        words = preprocess_command(
+        print(
+            f"\n# {recipe.title or recipe.name}, {recipe.direction}; the binary format was made by"
+        )
+        made = preprocess_command(
             workspace.tokens, workspace.binary, recipe.preprocess, source, target
         )
-        _print(workspace.folder, words)
+        print(f"#   {_in(workspace.folder, made)}")
         for one in wanted:
             if one.workspace == workspace:
                 _show(one)
+    print("\n# BLEU that fairseq prints is of its own tokens: scores and tables are made by")
+    print(f"#   {shlex.join(w for w in words if w != '--dry-run')}")
 
 
 def _show(one: Run) -> None:
@@ -43,19 +55,20 @@ def _show(one: Run) -> None:
     binary = relative(workspace.binary, one.folder)
     cpu = on_cpu(one)
     settings = training_settings(recipe, one.attention.settings, one.seed, binary, cpu)
-    print(f"\n# {one.attention.title}, seed {one.seed}: train.yaml holds")
-    for line in OmegaConf.to_yaml(OmegaConf.create(settings)).splitlines():
-        print(f"#   {line}")
-    _print(training, hydra_command(training))
-    print("# or the same with flags:")
-    _print(training, train_command(settings))
+    print(f"\n# {one.attention.title}, seed {one.seed}")
+    print(f"mkdir -p {shlex.quote(str(training))}")
+    print(f"cat > {shlex.quote(str(training / 'train.yaml'))} <<'END'")
+    print(f"{OmegaConf.to_yaml(OmegaConf.create(settings))}END")
+    print(f"({_in(training, hydra_command(training))})")
+    print(f"# or the same with flags\n# ({_in(training, train_command(settings))})")
+    print(f"mv {shlex.quote(str(training))} {shlex.quote(str(one.folder))}")
     model = workspace.subword_model
     subwords = relative(model, one.folder) if model is not None else None
-    print(f"# renamed to {one.name} once it is trained")
     for forced in (False, True) if workspace.gold else (False,):
-        _print(one.folder, generate_command(recipe, binary, subwords, cpu, forced))
+        words = generate_command(recipe, binary, subwords, cpu, forced)
+        print(f"({_in(one.folder, words)} > {'forced' if forced else 'generate'}.txt)")
 
 
-def _print(folder: Path, command: Sequence[str]) -> None:
+def _in(folder: Path, command: Sequence[str]) -> str:
     program = Path(command[0]).name
-    print(f"cd {shlex.quote(os.path.relpath(folder))} && {shlex.join([program, *command[1:]])}")
+    return f"cd {shlex.quote(str(folder))} && {shlex.join([program, *command[1:]])}"

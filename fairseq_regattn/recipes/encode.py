@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import re
 import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -15,11 +14,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairseq_regattn.analysis.words import join_subwords
 from fairseq_regattn.errors import ArgumentError, UsageError
-from fairseq_regattn.recipes.jobs import command, cores, environment
-from fairseq_regattn.recipes.progress import with_progress
-from fairseq_regattn.recipes.stages import StageError
-from fairseq_regattn.recipes.text import SPLITS, Pair, report, write_pairs
+from fairseq_regattn.recipes.jobs import Chain, Job, command, cores, run
+from fairseq_regattn.recipes.progress import State, with_progress
+from fairseq_regattn.recipes.text import SPLITS, Pair, report, told, write_pairs
+from fairseq_regattn.recipes.workspace import read_lines
 
 if TYPE_CHECKING:
     from fairseq_regattn.recipes.recipe import Preprocess
@@ -65,15 +65,34 @@ def encode(
         pairs = _encoded(with_progress(_read(text, split, languages), split), tokenisers)
         write_pairs(words, split, languages, _kept(pairs, split, preprocess.max_words, tally))
         if not tally["kept"]:
-            raise UsageError(f"nothing is left of {split}: {dict(tally)}")
+            raise UsageError(f"nothing is left of {split}: {told(tally)}")
     report(out, counts)
     if preprocess.subwords:
-        models = _learn_subwords(words, out, preprocess, languages)
+        aligned = (text / "test.links").exists()
+        models = _learn_subwords(words, out, preprocess, languages, aligned)
         for split in SPLITS:
             pairs = with_progress(_read(words, split, languages), f"{split}, subwords")
             write_pairs(out, split, languages, _encoded(pairs, models))
+        if aligned:
+            for language in languages:
+                _check_words(words / f"test.{language}", out / f"test.{language}")
         shutil.rmtree(words)
     return counts
+
+
+def _check_words(words: Path, subwords: Path) -> None:
+    """Links made by hand count words, so subwords have to join to just these.
+
+    Raises:
+        UsageError: in some line they do not.
+    """
+    lines = zip(read_lines(words), join_subwords(read_lines(subwords)))
+    for number, (before, after) in enumerate(lines, start=1):
+        if before.split() != after.split():
+            raise UsageError(
+                f"test.{words.suffix[1:]}:{number}: subwords make other words of it "
+                f"({after!r}), so links made by hand would not fit; set preprocess.subwords=0"
+            )
 
 
 def preprocess_command(
@@ -95,29 +114,32 @@ def preprocess_command(
     return command("fairseq-preprocess", *arguments)
 
 
-def binarise(encoded: Path, out: Path, preprocess: Preprocess, source: str, target: str) -> None:
+def binarise(
+    encoded: Path,
+    out: Path,
+    preprocess: Preprocess,
+    source: str,
+    target: str,
+    locks: Sequence[int] = (),
+) -> None:
     """Make the data folder for fairseq.
 
     Args:
         encoded: as `encode` makes it.
         out: is made; also gets ``binarise.log``.
+        locks: as for ``jobs.run``.
 
     Raises:
         StageError: fairseq failed; names the log.
     """
     out.mkdir()
-    log = out / "binarise.log"
-    with open(log, "w", encoding="utf-8") as file:
-        done = subprocess.run(
-            preprocess_command(encoded, out, preprocess, source, target),
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            env=environment(),
-            cwd=out.parent,
-        )
-    if done.returncode:
-        raise StageError(f"fairseq-preprocess failed: see {log}")
+    job = Job(
+        preprocess_command(encoded, out, preprocess, source, target),
+        out / "binarise.log",
+        out.parent,
+        lambda: State(0.0, "fairseq-preprocess"),
+    )
+    run([Chain(f"{source}-{target}", iter([job]))], locks)
 
 
 def _tokeniser(name: str, language: str) -> Encoder:
@@ -150,9 +172,9 @@ def tokenise(lines: list[str], language: str) -> list[str]:
 
 
 def _learn_subwords(
-    words: Path, out: Path, preprocess: Preprocess, languages: tuple[str, str]
+    words: Path, out: Path, preprocess: Preprocess, languages: tuple[str, str], exact: bool
 ) -> list[Encoder]:
-    """sentencepiece models, one for both languages or one for each."""
+    """sentencepiece models, one for both languages or one for each; `exact`: no letter changes."""
     import sentencepiece
 
     groups: dict[str, Sequence[str]] = {f"spm.{language}": [language] for language in languages}
@@ -166,6 +188,7 @@ def _learn_subwords(
                 model_prefix=str(out / name),
                 vocab_size=preprocess.subwords,
                 character_coverage=1.0,
+                normalization_rule_name="identity" if exact else "nmt_nfkc",
                 num_threads=1,  # the same pieces on every machine
                 minloglevel=2,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -15,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes.progress import COMMAND, PROCESSOR_TIME, Display, State
 from fairseq_regattn.recipes.stages import StageError
 
@@ -116,23 +116,26 @@ def run(
     def step(number: int, slot: int) -> None:
         """Look at a running job."""
         job, _, process = running[number]
-        status = _poll(process, job.log)
-        display.show(number, slot, job.state(), last=status is not None)
-        if status is None:
+        seconds = _reaped(process)
+        if seconds is None:
+            display.show(number, slot, job.state())
             return
-        del running[number]
-        if status:
-            raise StageError(f"{Path(job.command[0]).name} failed: see {job.log}")
+        del running[number]  # before anything that can fail
+        with open(job.log, "a", encoding="utf-8") as log:
+            log.write(f"{PROCESSOR_TIME}{seconds:.2f}\n")
+        display.show(number, slot, job.state(), last=True)
+        if process.returncode:
+            raise StageError(f"{Path(job.command[0]).name} failed: {_cause(job.log)}")
         go_on(number, slot)
 
     def attempt(action: Callable[[int, int], None], number: int, slot: int) -> None:
         try:
             action(number, slot)
-        except (StageError, UsageError, OSError) as error:
+        except Exception as error:  # whatever it is, the others can go on
             if not keep_going:
                 raise
             failures[chains[number].title] = error
-            print(f"      {chains[number].title}: {error}", flush=True)
+            print(f"      {chains[number].title}: failed", flush=True)
             display.ended(number)
 
     try:
@@ -167,8 +170,8 @@ def device(slot: int, slots: int, devices: int) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": str(slot % devices)}
 
 
-def _poll(process: subprocess.Popen, log: Path) -> int | None:
-    """Status of a process that has ended; its processor time is then the last line of its log.
+def _reaped(process: subprocess.Popen) -> float | None:
+    """Processor time of a process that has ended; None of one that has not.
 
     Where machines are shared, processor time compares better than time on the clock.
     """
@@ -176,9 +179,14 @@ def _poll(process: subprocess.Popen, log: Path) -> int | None:
     if not ended:
         return None
     process.returncode = os.waitstatus_to_exitcode(status)
-    with open(log, "a", encoding="utf-8") as file:
-        file.write(f"{PROCESSOR_TIME}{usage.ru_utime + usage.ru_stime:.2f}\n")
-    return process.returncode
+    return usage.ru_utime + usage.ru_stime
+
+
+def _cause(log: Path) -> str:
+    """The line of a log that tells most, and where the rest is."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    told = [line for line in lines if re.search(r"\w*(Error|error|Exception)\b: ", line)]
+    return f"{told[-1].strip()} (see {log})" if told else f"see {log}"
 
 
 def _start(job: Job, locks: Sequence[int], variables: dict[str, str]) -> subprocess.Popen:

@@ -57,7 +57,7 @@ class Attention:
     @property
     def name(self) -> str:
         """For folders: everything that is not a default of every mapping, spelled out."""
-        return "-".join([self.mapping, *(f"{name}{value:g}" for name, value in self._told())])
+        return "-".join([self.mapping, *(f"{name}{_short(value)}" for name, value in self._told())])
 
     @classmethod
     def from_name(cls, name: str) -> Attention:
@@ -70,7 +70,9 @@ class Attention:
     @property
     def title(self) -> str:
         """For people."""
-        return ", ".join([self.mapping, *(f"{name} {value:g}" for name, value in self._told())])
+        return ", ".join(
+            [self.mapping, *(f"{name} {_short(value)}" for name, value in self._told())]
+        )
 
     @property
     def settings(self) -> dict[str, str | float]:
@@ -199,7 +201,11 @@ def parse_reproduce(arguments: list[str]) -> Reproduction:
     parser.add_argument("--dry-run", action="store_true", help="print the commands and do nothing")
     given = parser.parse_intermixed_args(arguments)
 
-    recipes = [word for word in given.words if "=" not in word]
+    for flag in ("attention", "direction", "seed", "output"):
+        text = getattr(given, flag)
+        if text is not None and not text.strip(" ,"):
+            parser.error(f"--{flag} must not be empty, got {text!r}")
+    recipes = list(dict.fromkeys(word for word in given.words if "=" not in word))
     if not recipes:
         parser.error("name a recipe, such as configs/translation/plain.yaml")
     for recipe in recipes:
@@ -233,6 +239,7 @@ def recipe_attentions(
     Raises:
         ValueError: there is no such mapping.
     """
+    names = list(dict.fromkeys(map(str, names)))
     unknown = [name for name in names if name not in MAPPINGS]
     if unknown:
         raise ValueError(f"attention must be of {', '.join(MAPPINGS)}, got {unknown[0]!r}")
@@ -327,9 +334,14 @@ def _several(text: str | None) -> tuple[str, ...]:
 
 
 def _positive(parser: Parser, flag: str, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        parser.error(f"{flag} must be a whole number >= 1, got {text!r}")
+    if not text.isdecimal() or not 1 <= int(text) < 2**32:
+        parser.error(f"{flag} must be a whole number >= 1 and < 2**32, got {text!r}")
     return int(text)
+
+
+def _short(value: float) -> str:
+    """All digits, but no ``.0``."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def _number(text: str) -> float | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes import encode, fetch, text
 from fairseq_regattn.recipes.recipe import Recipe
-from fairseq_regattn.recipes.stages import produce, settings_key
+from fairseq_regattn.recipes.stages import exclusive, produce, settings_key
 from fairseq_regattn.recipes.workspace import Workspace
 
 
@@ -66,8 +67,10 @@ def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
         # Both directions of a pair share what was fetched.
         key = settings_key(json.dumps([recipe.data.mtdata, *sorted((source, target))]).encode())
         data = output / "fetched" / f"{'-'.join(sorted((source, target)))}-{key}"
-        if produce(data, lambda folder: fetch.fetch(recipe.data.mtdata, folder, source, target)):
-            made.append("corpus")
+        with exclusive(data.parent):
+            sets = recipe.data.mtdata
+            if produce(data, lambda folder: fetch.fetch(sets, folder, source, target)):
+                made.append("corpus")
     files, gold = recipe.data.files, recipe.data.gold
     folder = text.find_folder(data, source, target, files)
     produce(
@@ -76,14 +79,14 @@ def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
     return [*made, "text"]
 
 
-def preprocess(workspace: Workspace) -> list[str]:
+def preprocess(workspace: Workspace, locks: Sequence[int]) -> list[str]:
     """Tokens and binary data, unless they are there; returns what had to be made."""
     recipe, made = workspace.recipe, []
     how = recipe.preprocess, *_languages(recipe)
     tokens, binary = workspace.tokens, workspace.binary
     if produce(tokens, lambda out: _discard(encode.encode(workspace.text, out, *how))):
         made.append("tokens")
-    if produce(binary, lambda out: encode.binarise(tokens, out, *how)):
+    if produce(binary, lambda out: encode.binarise(tokens, out, *how, locks)):
         made.append("bin")
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,8 @@ Item = TypeVar("Item")
 
 PROCESSOR_TIME = "# processor seconds: "
 """Begins the line that ``jobs`` adds to the log of a process that has ended."""
+
+PROCESSOR_LINE = re.compile(re.escape(PROCESSOR_TIME) + r"(\d+\.\d\d)")
 
 COMMAND = "$ "
 """Begins the line of the command itself."""
@@ -83,9 +86,13 @@ class TrainingLog:
     def read(self) -> None:
         """Take in what is new."""
         for line in self._tail.lines():
-            if line.startswith(PROCESSOR_TIME):
-                self._processor.append(float(line[len(PROCESSOR_TIME) :]))
-            self._started += line.startswith(COMMAND)
+            if line.startswith(COMMAND):  # another run has begun
+                self._started += 1
+                self._past_runs += self._this_run
+                self._this_run = 0.0
+            told = PROCESSOR_LINE.fullmatch(line)
+            if told is not None:
+                self._processor.append(float(told[1]))
             start = line.find('{"epoch"')
             if start < 0:
                 continue
@@ -110,8 +117,6 @@ class TrainingLog:
             self.speeds.append(float(entry["train_wps"]))
         wall = entry.get("wall", entry.get("train_wall"))
         if wall is not None:
-            if float(wall) < self._this_run:  # another run has begun
-                self._past_runs += self._this_run
             self._this_run = float(wall)
 
     def state(self) -> State:

@@ -20,6 +20,8 @@ from fairseq_regattn.recipes.workspace import Run, Workspace, read_lines
 SENTENCES = 8
 LENGTHS = range(6, 15)
 """Pictures are of sentences with this many source tokens: more do not fit side by side."""
+LONGEST = 30
+"""And of translations with no more tokens than this."""
 
 
 def write(workspace: Workspace, finished: Sequence[Run], records: Path) -> bool:
@@ -55,26 +57,26 @@ def write(workspace: Workspace, finished: Sequence[Run], records: Path) -> bool:
 def _fill(
     folder: Path, workspace: Workspace, finished: Sequence[Run], read: Sequence[Record]
 ) -> None:
-    notes = _notes(read)
-    header, *body = table(read)
-    text = "\n".join((text_table(read), "", *notes)) + "\n"
-    (folder / "results.txt").write_text(text, encoding="utf-8")
-    markdown = "\n\n".join((markdown_table(read), *notes)) + "\n"
-    (folder / "results.md").write_text(markdown, encoding="utf-8")
-
     shown: dict[str, list[Hypothesis]] = {}
     for run in finished:
         if run.attention.title not in shown:
             shown[run.attention.title] = run.hypotheses()
     sentences = all_sentences(workspace, shown)
-    for number, sentence in enumerate(_chosen(workspace, sentences), 1):
-        name = re.sub(r"[^A-Za-z0-9.]+", "_", sentence.name)
+    chosen = _chosen(workspace, sentences)
+    for number, sentence in enumerate(chosen, 1):
+        name = re.sub(r"[^A-Za-z0-9.]+", "_", sentence.name)[:60]
         for ending in ("png", "pdf"):
             draw_alignments(
                 list(sentence.hypotheses.items()),
                 folder / f"alignment-{number}-{name}.{ending}",
                 heading=f"{sentence.name}: {sentence.source}\nreference: {sentence.reference}",
             )
+    notes = _notes(read, bool(chosen))
+    header, *body = table(read)
+    text = "\n".join((text_table(read), "", *notes)) + "\n"
+    (folder / "results.txt").write_text(text, encoding="utf-8")
+    markdown = "\n\n".join((markdown_table(read), *notes)) + "\n"
+    (folder / "results.md").write_text(markdown, encoding="utf-8")
     html = page(
         title=f"fairseq-regattn: {workspace.recipe.title}, {workspace.recipe.direction}",
         table=html_table(header, body),
@@ -102,8 +104,12 @@ def _chosen(workspace: Workspace, sentences: Sequence[Sentence]) -> list[Sentenc
 
     Chosen by length and position alone, so that good and bad ones have the same chance.
     """
-    lengths = [len(line.split()) for line in workspace.sources]
-    short = [sentence for sentence, n in zip(sentences, lengths) if n in LENGTHS]
+    short = [
+        sentence
+        for sentence, line in zip(sentences, workspace.sources)
+        if len(line.split()) in LENGTHS
+        and all(len(found.target) <= LONGEST for found in sentence.hypotheses.values())
+    ]
     step = max(len(short) / SENTENCES, 1)
     return [short[int(step * i)] for i in range(min(SENTENCES, len(short)))]
 
@@ -121,7 +127,7 @@ def _introduction(workspace: Workspace, titles: Sequence[str]) -> str:
     )
 
 
-def _notes(read: Sequence[Record]) -> list[str]:
+def _notes(read: Sequence[Record], pictures: bool) -> list[str]:
     seeds = sorted({record.seed for record in read})
     noise = " One seed: differences of about one BLEU are noise." if len(seeds) == 1 else ""
     notes = [
@@ -132,8 +138,13 @@ def _notes(read: Sequence[Record]) -> list[str]:
         "neighbours in a step.",
         "Training: wall time, one thread a model; models that were trained side by side shared "
         f"the machine ({read[0].machine}; {read[0].date}).",
-        f"Command: {read[0].command}",
+        *(f"Command: {command}" for command in dict.fromkeys(record.command for record in read)),
     ]
+    if not pictures:
+        notes.append(
+            f"No heat maps: no test sentence has {LENGTHS[0]} to {LENGTHS[-1]} source tokens and "
+            f"translations of at most {LONGEST}."
+        )
     if read[0].links is not None:
         notes.append(
             "Alignment error rate: of hard alignments taken from the attention weights while the "

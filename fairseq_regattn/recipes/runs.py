@@ -98,7 +98,7 @@ def _training(run: Run) -> Job:
     """A new one, or one that goes on where a killed one stopped."""
     folder = partial_of(run.folder)
     write_training_settings(run, folder)
-    _mend_last_checkpoint(folder)
+    _mend_checkpoints(folder)
     log = run.log(folder)  # what was done before, so that the display starts there
     return Job(hydra_command(folder), log.path, folder, log.state)
 
@@ -106,6 +106,7 @@ def _training(run: Run) -> Job:
 def _generating(run: Run, output: Path, forced: bool) -> Job:
     workspace = run.workspace
     model = workspace.subword_model
+    what = "aligned" if forced else "translated"
     return Job(
         command=generate_command(
             workspace.recipe,
@@ -116,7 +117,7 @@ def _generating(run: Run, output: Path, forced: bool) -> Job:
         ),
         log=run.folder / "generate.log",
         folder=run.folder,
-        state=_Counter(output, len(workspace.sources)).state,
+        state=_Counter(what, output, len(workspace.sources)).state,
         output=output,
     )
 
@@ -186,15 +187,16 @@ def _tokenised(run: Run, found: list[Hypothesis]) -> tuple[list[str], list[str]]
     return join_subwords(made), join_subwords(references)
 
 
-def _mend_last_checkpoint(folder: Path) -> None:
-    """Replace a ``checkpoint_last.pt`` that a killed run left half-written.
+def _mend_checkpoints(folder: Path) -> None:
+    """Remove what a killed run left half-written, and replace ``checkpoint_last.pt``.
 
     fairseq writes the first checkpoint of an epoch under another name and renames it, but then
     copies it in place: where there is a new best one, the last one is that copy.
     """
     last, best = folder / "checkpoint_last.pt", folder / "checkpoint_best.pt"
-    if last.exists() and not zipfile.is_zipfile(last):
-        last.unlink()
+    for path in (last, best):
+        if path.exists() and not zipfile.is_zipfile(path):
+            path.unlink()
     if best.exists() and not last.exists():
         shutil.copyfile(best, partial_of(last))
         os.replace(partial_of(last), last)
@@ -203,12 +205,13 @@ def _mend_last_checkpoint(folder: Path) -> None:
 class _Counter:
     """How many sentences are translated, from the lines of ``fairseq-generate``."""
 
-    def __init__(self, output: Path, sentences: int):
+    def __init__(self, what: str, output: Path, sentences: int):
+        self.what = what
         self.tail = Tail(output)
         self.sentences = sentences
         self.done = 0
 
     def state(self) -> State:
         self.done += sum(line.startswith("H-") for line in self.tail.lines())
-        text = f"{self.done} of {self.sentences} sentences"
+        text = f"{self.what} {self.done} of {self.sentences} sentences"
         return State(self.done / max(self.sentences, 1), text)

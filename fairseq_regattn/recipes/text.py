@@ -12,7 +12,7 @@ import re
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import IO
 
 import numpy as np
 
+from fairseq_regattn.analysis.links import read_links as read_gold
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes.progress import with_progress
 
@@ -28,6 +29,11 @@ SPLITS = ("train", "valid", "test")
 SEPARATORS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """What Python's ``splitlines`` takes for the end of a line, and fairseq does not."""
 CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
+
+SPECIAL = re.compile(r"(?<!\S)(?:<s>|</s>|<pad>|<unk>)(?!\S)")
+"""Words that stand for something else in a dictionary of fairseq."""
+MARK = re.compile(r"@@(?!\S)|▁")
+"""What marks subwords, which scores are not made of."""
 
 Pair = tuple[str, str]
 
@@ -137,7 +143,7 @@ def take(
     def write(split: str, pairs: Iterable[Pair]) -> None:
         write_pairs(out, split, (source, target), pairs)
         if not counts[split]["kept"]:
-            faults.add(f"{paths[split, source]}: nothing is left of {split}: {counts[split]}")
+            faults.add(f"{paths[split, source]}: nothing is left of {split}: {told(counts[split])}")
 
     held_out = {split: list(read(split)) for split in ("valid", "test")}
     for split, pairs in held_out.items():
@@ -149,6 +155,8 @@ def take(
             if len(lines) != counts["test"]["read"]:
                 faults.add(f"{path} has {len(lines):,} lines, test {counts['test']['read']:,}")
             (out / f"test.{name}").write_bytes("".join(f"{s}\n" for s in lines).encode())
+    if links is not None and not faults.messages:
+        _check_links(links, held_out["test"])
     faults.check()
     report(out, counts)
     return counts
@@ -171,11 +179,15 @@ def write_pairs(
 def report(out: Path, counts: Mapping[str, Counter]) -> None:
     """Print what became of each split, and write it to ``counts.json``."""
     for split, tally in counts.items():
-        rest = [f"{n:,} {what}" for what, n in tally.items() if what not in ("read", "kept") and n]
-        words = f"{tally['kept']:,} of {tally['read']:,} pairs"
-        print(f"      {split}: {'; '.join([words, *rest])}", flush=True)
+        print(f"      {split}: {told(tally)}", flush=True)
     text = json.dumps({split: dict(tally) for split, tally in counts.items()}, indent=1)
     (out / "counts.json").write_text(text + "\n", encoding="utf-8")
+
+
+def told(tally: Counter) -> str:
+    """What became of a split, for people."""
+    rest = [f"{n:,} {what}" for what, n in tally.items() if what not in ("read", "kept") and n]
+    return "; ".join([f"{tally['kept']:,} of {tally['read']:,} pairs", *rest])
 
 
 def read_lines(path: Path, faults: Faults, tally: Counter) -> Iterator[str]:
@@ -219,20 +231,46 @@ def _read_pairs(
         if source is None or target is None:
             continue
         tally["read"] += 1
-        if source and target:
+        if split == "test":
+            for path, text in zip(paths, (source, target)):
+                _check_test_line(text, f"{path}:{tally['read']}", faults)
+        if not source or not target:
+            tally["dropped: empty line on a side"] += 1
+        elif SPECIAL.search(source) or SPECIAL.search(target):
+            tally["dropped: a word that fairseq has another use for, such as <pad>"] += 1
+        else:
             tally["kept"] += 1
             yield source, target
-        elif split == "test":
-            for path, text in zip(paths, (source, target)):
-                if not text:
-                    faults.add(f"{path}:{tally['read']}: empty line in the test set")
-        else:
-            tally["dropped: empty line on a side"] += 1
     if lengths[0] != lengths[1]:
         faults.add(
             f"{paths[0]} has {lengths[0]:,} lines, {paths[1]} {lengths[1]:,}: line n of one must "
             "translate line n of the other"
         )
+
+
+def _check_links(path: Path, pairs: Sequence[Pair]) -> None:
+    """
+    Raises:
+        UsageError: a line is malformed, or a link is of a word that is not there.
+    """
+    for number, (links, pair) in enumerate(zip(read_gold(path), pairs), start=1):
+        words = [len(text.split()) for text in pair]
+        for link in sorted(links.possible):
+            if any(index >= count for index, count in zip(link, words)):
+                raise UsageError(
+                    f"{path}:{number}: no link can be {link[0]}-{link[1]} between {words[0]} and "
+                    f"{words[1]} words, counted from 0"
+                )
+
+
+def _check_test_line(text: str, place: str, faults: Faults) -> None:
+    """Test sets stay whole, so what cannot be translated or scored is a fault."""
+    if not text:
+        faults.add(f"{place}: empty line in the test set")
+    for what, pattern in (("word that fairseq has another use for", SPECIAL), ("subword", MARK)):
+        found = pattern.search(text)
+        if found:
+            faults.add(f"{place}: a {what} in the test set: {found[0].strip()!r}")
 
 
 def _new(

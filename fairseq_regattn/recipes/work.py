@@ -50,11 +50,17 @@ class Work:
         workspaces = self._corpora(0, "get and check the text", workspaces, self._prepare)
         if last >= STAGES.index("preprocess"):
             what = "tokens, and fairseq's binary format"
-            workspaces = self._corpora(1, what, workspaces, preprocess)
+            workspaces = self._corpora(
+                1, what, workspaces, lambda workspace: preprocess(workspace, self.locks)
+            )
         if last >= STAGES.index("train"):
             self._models([one for one in pending if one.workspace in workspaces], last)
         if last >= STAGES.index("report"):
-            self._report()
+            self._announce(5, "tables, pictures, pages")
+            try:
+                self._report()
+            except (StageError, UsageError, OSError) as error:
+                self.failures["report"] = error
 
     def _prepare(self, workspace: Workspace) -> list[str]:
         return prepare(workspace, self.options.output, self.options.data)
@@ -74,7 +80,7 @@ class Work:
             try:
                 made = make(workspace)
             except (StageError, UsageError, OSError) as error:
-                self._failed(title, error)
+                self.failures[title] = error
                 continue
             self.made += [f"{title} {part}" for part in made]
             told = f"made {', '.join(made)}" if made else "already there"
@@ -85,7 +91,8 @@ class Work:
     def _models(self, pending: Sequence[Run], last: int) -> None:
         """Train, translate and score: one run after the other, several side by side."""
         until = STAGES[min(last, STAGES.index("score"))]
-        self._announce(2, f"{len(pending)} runs, each to its stage '{until}'")
+        stages = " and ".join(STAGES[2 : STAGES.index(until) + 1])
+        self._announce(2, f"{stages} of {len(pending)} runs")
         records = self.options.records
         chains = []
         for one in pending:
@@ -104,9 +111,8 @@ class Work:
         )
 
     def _report(self) -> None:
-        self._announce(5, "tables, pictures, pages")
         records = self.options.records
-        if not records.is_dir():
+        if not any(one.record(records).exists() for one in self.wanted):
             return
         wanted = list(dict.fromkeys(one.workspace for one in self.wanted))
         counts = significance(records, [w.references for w in wanted if w.text.exists()])
@@ -114,6 +120,12 @@ class Work:
             print(f"      p values of {counts.left} runs wait for the text of their test sets")
         for workspace in wanted:
             finished = finished_runs(workspace, records)
+            mine = [one for one in self.wanted if one.workspace == workspace]
+            elsewhere = [one for one in mine if one.record(records).exists()]
+            elsewhere = [one for one in elsewhere if not one.folder.exists()]
+            if elsewhere:
+                names = ", ".join(one.name for one in elsewhere)
+                print(f"      no pictures of runs that were made elsewhere: {names}")
             if finished and report.write(workspace, finished, records):
                 self.made.append(f"{workspace.recipe.name} {workspace.recipe.direction} report")
             if finished:
@@ -122,13 +134,9 @@ class Work:
         alone = wanted[0].folder / "report" / "results.txt"
         if len(wanted) == 1 and alone.exists():
             print("\n" + alone.read_text(encoding="utf-8"))
-        else:
+        if len(wanted) > 1 or len(self.options.seeds) > 1 or not alone.exists():
             print("\n" + text(read_sweep(records)))
         self.written += tables
-
-    def _failed(self, title: str, error: Exception) -> None:
-        self.failures[title] = error
-        print(f"      {title}: {error}", flush=True)
 
     def _announce(self, number: int, what: str) -> None:
         print(f"[{number + 1}/{len(STAGES)}] {STAGES[number]}: {what}", flush=True)

@@ -109,11 +109,16 @@ class Run:
     def hypotheses(self, file: str = "generate.txt") -> list[Hypothesis]:
         """Translations of the test split, in the order of the corpus, with their alignments."""
         sources = self.workspace.sources
-        with open(self.folder / file, encoding="utf-8", newline="\n") as lines:
-            read = read_generate_output(lines, sources)
+        path = self.folder / file
+        again = "remove it to have it made again"
+        with open(path, encoding="utf-8", newline="\n") as lines:
+            try:
+                read = read_generate_output(lines, sources)
+            except (ValueError, LookupError) as error:
+                raise StageError(f"{path} cannot be read ({error}): {again}") from error
         if sorted(hypothesis.sample_id for hypothesis in read) != list(range(len(sources))):
             raise StageError(
-                f"{self.folder / file} has {len(read)} translations of {len(sources)} sentences"
+                f"{path} has {len(read)} translations of {len(sources)} sentences: {again}"
             )
         return sorted(read, key=lambda hypothesis: hypothesis.sample_id)
 

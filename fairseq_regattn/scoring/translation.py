@@ -91,8 +91,9 @@ def compare(
     # sacreBLEU goes by names of its own (BLEU, chrF2), in the order of the metrics
     for metric, title in zip(metrics, signatures):
         for (name, texts), result in zip(systems.items(), results[title][1:]):
-            # for a system against itself the tests answer with the smallest p there is
-            value = 1.0 if list(texts) == list(baseline) else float(result.p_value)
+            # where there is no difference the tests answer with the smallest p there is
+            same = list(texts) == list(baseline) or result.score == results[title][0].score
+            value = 1.0 if same else float(result.p_value)
             p_values[name][metric] = Score(value, str(signatures[title]))
     return p_values
 

@@ -91,7 +91,13 @@ def main() -> None:
     )
     parser.add_argument("raw", type=Path, help="folder with eng-ron.tsv.gz, ...")
     parser.add_argument("out", type=Path, help="folder that gets en-ro/train.en, ...")
-    parser.add_argument("--pairs", nargs="+", choices=LANGUAGES, default=list(LANGUAGES))
+    parser.add_argument(
+        "--pairs",
+        nargs="+",
+        choices=LANGUAGES,
+        default=list(LANGUAGES),
+        help="the languages beside English, as the files call them (default: all)",
+    )
     args = parser.parse_args()
 
     for other in args.pairs:

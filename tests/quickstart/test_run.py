@@ -16,6 +16,7 @@ TINY = ("optimization.max_update=6", "dataset.max_tokens=400", "lr_scheduler.war
 def test_first_run_second_run_and_another_mapping(tmp_path, capsys, monkeypatch, write_corpus):
     pytest.importorskip("matplotlib", reason="matplotlib draws the heat maps")
     monkeypatch.setattr(report, "LENGTHS", range(1, 100))
+    monkeypatch.setattr(report, "LONGEST", 200)
     verses = write_corpus(tmp_path / "tiny.gz", 40)
     out = tmp_path / "out"
 

@@ -11,8 +11,8 @@ from omegaconf import OmegaConf
 import fairseq_regattn  # noqa: F401  registers the models
 from fairseq_regattn.recipes.__main__ import reproduce
 from fairseq_regattn.recipes.commands import train_command
+from fairseq_regattn.recipes.load import CONFIGS, PROFILES, load_recipe
 from fairseq_regattn.recipes.options import parse_reproduce
-from fairseq_regattn.recipes.recipe import CONFIGS, PROFILES, load_recipe
 
 FILES = sorted(CONFIGS.rglob("*.yaml"))
 RECIPES = [path for path in FILES if path.parent != PROFILES]

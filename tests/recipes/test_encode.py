@@ -8,6 +8,7 @@ import pytest
 from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
 from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE, SentencepieceConfig
 
+from fairseq_regattn.analysis.words import join_subwords
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes import encode as module
 from fairseq_regattn.recipes.encode import binarise, encode, preprocess_command
@@ -159,8 +160,33 @@ def test_binary_data_of_words(text, tmp_path):
 
 
 def test_a_failure_names_its_log(tmp_path, monkeypatch):
-    fails = [sys.executable, "-c", "import sys; sys.exit('no such prefix')"]
+    fails = [sys.executable, "-c", "import sys; sys.exit('Error: no such prefix')"]
     monkeypatch.setattr(module, "command", lambda name, *arguments: fails)
-    with pytest.raises(StageError, match=r"fairseq-preprocess failed: see .*bin/binarise\.log"):
+    with pytest.raises(StageError, match=r"no such prefix \(see .*bin/binarise\.log\)"):
         binarise(tmp_path / "tokens", tmp_path / "bin", Preprocess(), "de", "en")
     assert "no such prefix" in (tmp_path / "bin" / "binarise.log").read_text()
+
+
+GREEK = "\u03ba\u03b1\u03b8\u1fbd \u1f11\u03ba\u03ac\u03c3\u03c4\u03b7\u03bd"  # an elision
+
+
+def test_subwords_keep_the_words_that_links_made_by_hand_count(text, tmp_path):
+    """NFKC, sentencepiece's default, would make a space of the sign of elision."""
+    for split in ("train", "valid", "test"):
+        with open(text / f"{split}.de", "a", encoding="utf-8") as de:
+            de.write(f"{GREEK}\n")
+        with open(text / f"{split}.en", "a", encoding="utf-8") as en:
+            en.write("every day\n")
+    (text / "test.links").write_text("")
+    encode(text, tmp_path / "out", Preprocess(subwords=90, joined=True), "de", "en")
+    assert join_subwords(lines(tmp_path / "out" / "test.de"))[-1] == GREEK
+    (text / "test.links").unlink()
+    encode(text, tmp_path / "other", Preprocess(subwords=90, joined=True), "de", "en")
+    assert join_subwords(lines(tmp_path / "other" / "test.de"))[-1] != GREEK
+
+
+def test_subwords_that_make_other_words_are_refused(text, tmp_path, monkeypatch):
+    (text / "test.links").write_text("")
+    monkeypatch.setattr(module, "join_subwords", lambda lines: ["x"] * len(lines))
+    with pytest.raises(UsageError, match=r"test\.de:1: subwords make other words of it \('x'\)"):
+        encode(text, tmp_path / "out", Preprocess(subwords=85, joined=True), "de", "en")

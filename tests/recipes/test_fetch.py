@@ -8,7 +8,7 @@ import pytest
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes import fetch as module
 from fairseq_regattn.recipes.fetch import fetch, reversed_side
-from fairseq_regattn.recipes.recipe import CONFIGS, load_recipe
+from fairseq_regattn.recipes.load import CONFIGS, load_recipe
 
 DATASETS = {
     "train": ["OPUS-setimes-v2-eng-ron", "Statmt-europarl-7-ron-eng"],

@@ -102,7 +102,7 @@ def test_others_go_on_after_a_failure_if_they_are_to(tmp_path, capsys):
         "0": f"{Path(sys.executable).name} failed: see {tmp_path / 'fails'}",
         "1": "no checkpoint",
     }
-    assert "1: no checkpoint" in capsys.readouterr().out
+    assert "1: failed" in capsys.readouterr().out
     assert (tmp_path / "end").exists()
     assert not (tmp_path / "never").exists()
 
@@ -169,17 +169,54 @@ def test_training_log_over_two_runs(tmp_path):
     assert log.seconds == 30 + 50
     assert by_epochs.state().fraction == 0.25
     with open(path, "a") as file:
-        file.write("# processor seconds: 40.5\n")
+        file.write("# processor seconds: 40.50\n")
     log.read()
     assert log.processor_seconds is None  # the first run was killed and did not tell
 
 
 def test_processor_time_of_runs_that_ended_by_themselves(tmp_path):
     path = tmp_path / "train.log"
-    path.write_text("$ a\n# processor seconds: 2.25\n$ b\n# processor seconds: 4.5\n")
+    path.write_text("$ a\n# processor seconds: 2.25\n$ b\n# processor seconds: 4.50\n")
     log = TrainingLog(path)
     log.read()
     assert log.processor_seconds == 6.75
+
+
+def test_time_of_runs_of_any_length_and_damaged_lines(tmp_path):
+    path = tmp_path / "train.log"
+    inner = {"epoch": 1, "update": 0.5, "loss": "8.1", "num_updates": "50"}
+    path.write_text(
+        f"$ a\n{entry(**inner, wall='20')}# processor seconds: 3.0$ cd b\n"
+        f"$ a\n{entry(**inner, wall='40')}"  # longer than the first from its first line on
+    )
+    log = TrainingLog(path)
+    log.read()
+    assert log.seconds == 60
+    assert log.processor_seconds is None
+
+
+def test_a_log_that_cannot_be_written_is_one_failure(tmp_path):
+    """A full disk, say; here the folder is gone when the time is to be noted."""
+    (tmp_path / "gone").mkdir()
+    code = f"import shutil; shutil.rmtree({str(tmp_path / 'gone')!r})"
+    failures = run(tmp_path, chain(tmp_path, code, name="gone/log"), keep_going=True)
+    assert isinstance(failures["0"], FileNotFoundError)
+
+
+def test_a_failure_tells_the_line_that_tells_most(tmp_path):
+    code = "print('note', flush=True); raise ValueError('the reason')"
+    with pytest.raises(StageError, match=r"failed: ValueError: the reason \(see .*log\)"):
+        run(tmp_path, chain(tmp_path, code))
+
+
+def test_half_written_best_checkpoint_is_no_last_one(tmp_path):
+    import torch
+
+    best = tmp_path / "checkpoint_best.pt"
+    torch.save({"epoch": 3}, best)
+    best.write_bytes(best.read_bytes()[:-100])
+    runs._mend_checkpoints(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_half_written_checkpoint_is_replaced_by_the_best_one(tmp_path):
@@ -188,9 +225,9 @@ def test_half_written_checkpoint_is_replaced_by_the_best_one(tmp_path):
     last, best = tmp_path / "checkpoint_last.pt", tmp_path / "checkpoint_best.pt"
     torch.save({"epoch": 3}, best)
     last.write_bytes(best.read_bytes()[:-100])
-    runs._mend_last_checkpoint(tmp_path)
+    runs._mend_checkpoints(tmp_path)
     assert torch.load(last, weights_only=True) == {"epoch": 3}
     torch.save({"epoch": 4}, last)
-    runs._mend_last_checkpoint(tmp_path)
+    runs._mend_checkpoints(tmp_path)
     assert torch.load(last, weights_only=True) == {"epoch": 4}
     assert torch.load(best, weights_only=True) == {"epoch": 3}

@@ -55,7 +55,7 @@ def test_the_score_is_a_setting_of_all():
 
 @given(
     st.sampled_from(sorted(options.MAPPINGS)),
-    *[st.floats(1e-9, 1e9).map(lambda value: float(f"{value:g}"))] * 2,
+    *[st.floats(1e-9, 1e9)] * 2,
 )
 def test_a_name_tells_everything(mapping, gamma, value):
     attention = Attention(mapping, gamma, tuple((k, value) for k in options.MAPPINGS[mapping]))
@@ -129,6 +129,7 @@ def test_parameters_are_for_the_mappings_of_the_recipe_too(recipe):
     assert chosen.attentions == ()
     found = recipe_attentions(["pnormmax", "fusedmax"], chosen.parameters)
     assert [a.name for a in found] == ["pnormmax-p1.2-gamma2", "fusedmax-lambda0.1-gamma2"]
+    assert len(recipe_attentions(["softmax", "softmax"], ())) == 1
     with pytest.raises(ValueError, match=r"attention must be of softmax, .*, got 'maxout'"):
         recipe_attentions(["softmax", "maxout"], ())
 
@@ -138,6 +139,10 @@ def test_parameters_are_for_the_mappings_of_the_recipe_too(recipe):
     [
         ([], ["name a recipe"]),
         (["--seed", "x"], ["--seed", "'x'", ">= 1"]),
+        (["--seed", str(2**32)], ["--seed", "< 2**32"]),
+        (["--seed", ","], ["--seed must not be empty"]),
+        (["--attention", ","], ["--attention must not be empty"]),
+        (["--output", ""], ["--output must not be empty"]),
         (["--jobs", "0"], ["--jobs", "'0'", ">= 1"]),
         (["--stage", "training"], ["--stage", "'training'", "generate"]),
         (["--data", "nowhere"], ["--data nowhere", "no such folder"]),

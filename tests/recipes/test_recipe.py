@@ -3,8 +3,8 @@
 import pytest
 
 from fairseq_regattn.errors import UsageError
+from fairseq_regattn.recipes.load import CONFIGS, load_recipe
 from fairseq_regattn.recipes.prepare import open_workspace
-from fairseq_regattn.recipes.recipe import CONFIGS, load_recipe
 
 PLAIN = CONFIGS / "translation" / "plain.yaml"
 
@@ -50,6 +50,33 @@ def test_base_profile_and_changes(write):
         ("title: x", ["optimization.max_update"], ["section.key=value"]),
         ("title: x", ["model.attention=softmax"], ["model.attention", "--attention"]),
         ("title: x", ["common.seed=3"], ["common.seed", "--seed"]),
+        ("title: x", ["common={seed: 3}"], ["common.seed", "--seed"]),
+        ("title: x", ["train={model: {attention_p: 2}}"], ["attention_p", "--attention-p"]),
+        ("train: {model: {attention_lambda: 5}}", [], ["some.yaml", "--attention-lambda"]),
+        ("train: {task: {_name: language_modeling}}", [], ["task", "the direction"]),
+        ("title: x", ["base=plain.yaml"], ["base", "command line"]),
+        ("title: x", ["attention=softmax"], ["attention", "command line"]),
+        ("title: x", ["generate.beam=["], ["'generate.beam=['"]),
+        ("title: x", ["title=@x"], ["'title=@x'"]),
+        ("base: 5", [], ["base must be the name of a file", "5"]),
+        ("base: some.yaml", [], ["some.yaml: base leads back to the file itself"]),
+        ("data: {source: ro}", [], ["data.source and data.target", "given both"]),
+        ("attention: []", [], ["attention", "at least one mapping"]),
+        ("train: {model: {5: 1, a: 2}}", [], ["some.yaml"]),
+        ("generate: {x: !!binary aGk=}", [], ["some.yaml"]),
+        ("data: {gold: g}\npreprocess: {tokenizer: moses}", [], ["none where", "data.gold"]),
+        ("title: x", ["generate.score_reference=true"], ["score_reference", "not for recipes"]),
+        ("title: x", ["generate.nbest=2"], ["nbest", "not for recipes"]),
+        ("title: x", ["generate.beem=3"], ["--beem", "no flag of fairseq-generate"]),
+        ("title: x", ["generate.beam=many"], ["--beam", "many"]),
+        ("title: x", ["model.foo=1"], ["foo"]),
+        ("title: x", ["model.dropout=abc"], ["dropout", "abc"]),
+        ("title: x", ["model._name=lstm"], ["model._name", "regattn_lstm_small", "'lstm'"]),
+        ("title: x", ["criterion._name=foo"], ["criterion._name", "cross_entropy", "'foo'"]),
+        ("title: x", ["optimizer._name=foo"], ["optimizer._name", "adam", "'foo'"]),
+        ("title: x", ["lr_scheduler._name=foo"], ["lr_scheduler._name", "fixed", "'foo'"]),
+        ("profile: small", ["lr_scheduler.warm=3"], ["lr_scheduler", "warm"]),
+        ("title: x", ["optimization.lr=0.1"], ["train", "lr"]),
         ("title: x", ["checkpoint.save_dir=x"], ["checkpoint.save_dir", "--output"]),
         ("title: x", ["optimisation.max_update=3"], ["optimisation"]),
         ("title: x", ["optimization.max_updates=3"], ["max_updates"]),
@@ -68,7 +95,7 @@ def test_directions(write):
     several = load_recipe(write("data: {directions: [ro-en, en-ro]}"))
     assert [one.direction for one in several.directions()] == ["ro-en", "en-ro"]
     assert several.towards("en-ro").data.source == "en"
-    for wrong in ("ru-en", "ro", "-en"):
+    for wrong in ("ru-en", "ro", "-en", "ro-ro", "../x-en"):
         with pytest.raises(UsageError, match="--direction must be ro-en, en-ro, got"):
             several.towards(wrong)
     one = load_recipe(write("data: {source: ro, target: en}"))

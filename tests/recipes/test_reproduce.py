@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
 import zipfile
+from pathlib import Path
 
 import pytest
 import sacrebleu
@@ -20,8 +22,8 @@ from fairseq_regattn.analysis.words import word_weights
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes import report
 from fairseq_regattn.recipes.__main__ import planned, reproduce
+from fairseq_regattn.recipes.load import CONFIGS
 from fairseq_regattn.recipes.options import parse_reproduce
-from fairseq_regattn.recipes.recipe import CONFIGS
 from fairseq_regattn.recipes.workspace import forced_hypotheses
 
 pytest.importorskip("matplotlib", reason="matplotlib draws the heat maps")
@@ -45,6 +47,7 @@ def states(folder):
 @pytest.mark.slow
 def test_from_text_to_a_table_twice_and_then_more(tmp_path, capsys, write_text, monkeypatch):
     monkeypatch.setattr(report, "LENGTHS", range(1, 100))
+    monkeypatch.setattr(report, "LONGEST", 200)
     text, out = write_text(tmp_path / "text"), tmp_path / "a folder, with 'signs'"
     (text / "test.links").write_text("0-0 1-1\n0-0\n1-1\n2-1\n", encoding="utf-8")
     chosen = options(text, out, "data.gold=test.links")
@@ -158,6 +161,41 @@ def test_others_go_on_when_one_run_fails(tmp_path, capsys, write_text):
     foreign.unlink()
     assert reproduce(chosen, "") == 0
     assert len(read_records(chosen.records)) == 2
+
+
+@pytest.mark.slow
+def test_a_dry_run_is_a_script_that_runs(tmp_path, capsys, write_text):
+    """What it makes by hand is what the command itself then takes for made."""
+    text, out = write_text(tmp_path / "text"), tmp_path / "it's out"
+    (text / "test.links").write_text("0-0\n" * 4, encoding="utf-8")
+    same = ["--attention=sparsemax", "data.gold=test.links"]
+    assert reproduce(options(text, out, *same, "--stage=preprocess"), "") == 0
+    capsys.readouterr()
+    assert reproduce(options(text, out, *same, "--dry-run"), "reproduce.sh --dry-run") == 0
+    script = capsys.readouterr().out
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [run] = planned(options(text, out, *same))
+    before = states(run.folder)
+    assert {"checkpoint_best.pt", "generate.txt", "forced.txt"} <= {p.name for p in before}
+    assert reproduce(options(text, out, *same), "") == 0
+    assert {path: states(run.folder)[path] for path in before} == before
+    # The line of flags trains the same model.
+    [flags] = re.findall(r"^# \((cd .* && fairseq-train .*)\)$", script, re.MULTILINE)
+    elsewhere = run.folder.with_name("by-flags")
+    elsewhere.mkdir()
+    flags = flags.replace(flags[: flags.index(" && ")], f"cd {shlex.quote(str(elsewhere))}")
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        ["bash", "-c", flags], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    one, two = (
+        torch.load(folder / "checkpoint_last.pt", weights_only=False)["model"]
+        for folder in (run.folder, elsewhere)
+    )
+    assert all(torch.equal(value, two[name]) for name, value in one.items())
 
 
 @pytest.mark.slow

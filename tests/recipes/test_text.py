@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import pytest
 
@@ -175,3 +176,44 @@ def test_find_folder_tells_what_it_looked_for(tmp_path):
         find_folder(tmp_path, "ro", "en", {**FILES, "valid": "val"})
     for name in ("train.ro", "val.en", "test.en", "ro-en", "en-ro", str(tmp_path)):
         assert name in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("a <pad> b", "word that fairseq has another use for in the test set: '<pad>'"),
+        ("</s>", "word that fairseq has another use for in the test set: '</s>'"),
+        ("one@@ two", "subword in the test set: '@@'"),
+        ("\u2581one", "subword in the test set: '\u2581'"),
+    ],
+)
+def test_what_the_test_set_cannot_hold(corpus, line, words):
+    given = corpus(test_en=f"five\n{line}\n")
+    with pytest.raises(UsageError, match=re.escape(f"{given.folder}/test.en:2: a {words}")):
+        given.take()
+
+
+def test_words_with_another_use_are_dropped_from_training(corpus):
+    given = corpus(train_ro="unu <unk>\ndoi <b>\ntrei\n")
+    told = "dropped: a word that fairseq has another use for, such as <pad>"
+    assert given.take()["train"] == {
+        "read": 3,
+        "kept": 2,
+        told: 1,
+        "repeat another training pair (kept)": 0,
+    }
+    assert given.read("train.en") == "two\nthree\n"
+
+
+@pytest.mark.parametrize(
+    ("links", "words"),
+    [
+        ("0-0\n0-1\n", ":2: no link can be 0-1 between 1 and 1 words, counted from 0"),
+        ("1-0\n\n", ":1: no link can be 1-0 between 1 and 1 words"),
+        ("0-0 x\n\n", "'x'"),
+    ],
+)
+def test_links_of_words_that_are_not_there(corpus, links, words):
+    given = corpus(gold=links)
+    with pytest.raises(UsageError, match=re.escape(words)):
+        given.take(gold="gold")

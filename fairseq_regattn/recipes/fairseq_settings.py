@@ -1,0 +1,79 @@
+"""Settings that only fairseq knows, looked at before the work begins and not at its end."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairseq import options
+from fairseq.dataclass.configs import FairseqConfig
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
+from fairseq.registry import REGISTRIES
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+import fairseq_regattn  # noqa: F401  registers the models
+from fairseq_regattn.errors import UsageError, setting_error
+from fairseq_regattn.recipes.commands import RUNS_OWN, flags
+
+CHOSEN = ("criterion", "optimizer", "lr_scheduler")
+"""Sections whose ``_name`` chooses one of several."""
+
+
+def check_train(train: Mapping[str, Any], path: Path) -> None:
+    """Refuse what ``fairseq-hydra-train`` would not understand.
+
+    Raises:
+        UsageError: unknown sections, keys and names, values of a wrong type.
+    """
+    _fits(FairseqConfig, train, f"{path}: train")
+    for section in ("common", "task", "model", *CHOSEN):
+        values = train.get(section)
+        if not isinstance(values, dict) or not (section == "common" or "_name" in values):
+            raise UsageError(f"{path}: train.{section} must be a section with its _name")
+    name = train["model"]["_name"]
+    models = sorted(known for known in ARCH_MODEL_NAME_REGISTRY if known.startswith("regattn"))
+    if name not in models:
+        raise UsageError(
+            f"{path}: train.model._name must be one of {', '.join(models)}, got {name!r}"
+        )
+    _fits(MODEL_DATACLASS_REGISTRY[name], train["model"], f"{path}: train.model")
+    for section in CHOSEN:
+        name, registry = train[section]["_name"], REGISTRIES[section]
+        if name not in registry["registry"]:
+            known = ", ".join(sorted(registry["registry"]))
+            raise UsageError(f"{path}: train.{section}._name must be one of {known}, got {name!r}")
+        if name in registry["dataclass_registry"]:  # some are older than dataclasses
+            made = registry["dataclass_registry"][name]
+            _fits(made, train[section], f"{path}: train.{section}")
+
+
+def _fits(dataclass: Any, values: Mapping[str, Any], place: str) -> None:
+    try:
+        OmegaConf.merge(OmegaConf.structured(dataclass), dict(values))
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{place}: {setting_error(error)}") from error
+
+
+def check_generate(generate: Mapping[str, Any], path: Path) -> None:
+    """Refuse what ``fairseq-generate`` would not understand, and what would change its output.
+
+    Raises:
+        UsageError: unknown flags, values of a wrong type, flags that are the run's own.
+    """
+    for name in generate:
+        if name in RUNS_OWN:
+            raise UsageError(f"{path}: generate.{name} is not for recipes to set")
+    parser = options.get_generation_parser()
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            _, unknown = parser.parse_known_args(["--path=x", *flags(generate)])
+    except SystemExit:
+        told = printed.getvalue().strip().splitlines()[-1].rpartition("error: ")[2]
+        raise UsageError(f"{path}: generate: {told}") from None
+    if unknown:
+        raise UsageError(f"{path}: generate: {unknown[0]} is no flag of fairseq-generate")

@@ -1,0 +1,164 @@
+"""Reading ``configs/**.yaml`` with what it names (base, profile) and the user's changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+import fairseq_regattn
+from fairseq_regattn.errors import ArgumentError, UsageError, setting_error
+from fairseq_regattn.recipes.options import RANGES
+from fairseq_regattn.recipes.recipe import Recipe
+
+CONFIGS = Path(fairseq_regattn.__file__).parent.parent / "configs"
+PROFILES = CONFIGS / "train"
+
+TOKENIZERS = ("moses", "none")
+
+SET_BY_RUN = ("common.user_dir", "task.data", "task.source_lang", "task.target_lang")
+
+RESERVED = {
+    "train.model.attention": "--attention",
+    **{f"train.model.attention_{name}": f"--attention-{name}" for name in RANGES},
+    "train.common.seed": "--seed",
+    "train.common.user_dir": "the recipe's own plugin",
+    "train.checkpoint.save_dir": "--output",
+    "train.task": "the direction",
+}
+"""What a recipe cannot set, and what does."""
+
+OURS = ("attention", "base", "name")
+"""Keys of a recipe that are not for the command line."""
+
+
+def load_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
+    """Read a recipe.
+
+    Args:
+        path: a YAML file.
+        changes: ``key=value``; a key that does not begin with a section of recipes is one of
+            ``fairseq-hydra-train`` (``optimization.max_epoch=3``).
+
+    Raises:
+        UsageError: unreadable, unknown keys, values of a wrong type or range; names the file, or
+            the change.
+    """
+    recipe = _merge(path, OmegaConf.structured(Recipe), _with_base(path))
+    for change in changes:
+        recipe = _merge(change, recipe, _parsed(change))
+    for key, instead in RESERVED.items():
+        if OmegaConf.select(recipe, key) is not None:
+            raise UsageError(f"{path}: {key.removeprefix('train.')} is set by {instead}")
+    train = _merge(f"{path}: train", _profile(recipe.profile), recipe.train)
+    try:
+        recipe.train = OmegaConf.to_container(train, resolve=True)
+        made: Recipe = OmegaConf.to_object(recipe)
+        json.dumps([made.train, made.generate], sort_keys=True)
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{path}: {setting_error(error)}") from error
+    except TypeError as error:
+        raise UsageError(
+            f"{path}: train and generate hold names and plain values: {error}"
+        ) from None
+    made.name = path.stem
+    _check(made, path)
+    return made
+
+
+def _merge(place: object, *configs: Any) -> DictConfig:
+    try:
+        return OmegaConf.merge(*configs)
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{place}: {setting_error(error)}") from error
+
+
+def _parsed(change: str) -> DictConfig:
+    """A change of the command line, where it belongs."""
+    key, equals, _ = change.partition("=")
+    if not equals or not key:
+        raise UsageError(f"settings are given as section.key=value, got {change!r}")
+    section = key.partition(".")[0]
+    if section in OURS:
+        raise UsageError(f"{section} cannot be changed on the command line, got {change!r}")
+    whole = change if section in Recipe.__dataclass_fields__ else f"train.{change}"
+    try:
+        return OmegaConf.from_dotlist([whole])
+    except Exception as error:  # the parser of YAML has exceptions of its own
+        raise UsageError(f"{change!r}: {' '.join(str(error).split())}") from error
+
+
+def _with_base(path: Path, above: tuple[Path, ...] = ()) -> DictConfig:
+    """The file over its base."""
+    if path.resolve() in above:
+        raise UsageError(f"{path}: base leads back to the file itself")
+    own = _read(path)
+    base = own.get("base")
+    if base is None:
+        return own
+    if not isinstance(base, str):
+        raise UsageError(f"{path}: base must be the name of a file, got {base!r}")
+    under = _with_base(path.parent / base, (*above, path.resolve()))
+    return _merge(path, under, own)
+
+
+def _profile(name: str) -> DictConfig:
+    """Training settings, a root of their own as they refer to one another."""
+    path = PROFILES / f"{name}.yaml"
+    if not path.exists():
+        names = sorted(found.stem for found in PROFILES.glob("*.yaml"))
+        raise ArgumentError("profile", name, ", ".join(names))
+    settings = _read(path)
+    for key in SET_BY_RUN:
+        OmegaConf.update(settings, key, None)
+    return settings
+
+
+def _read(path: Path) -> DictConfig:
+    try:
+        read = OmegaConf.load(path)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such recipe") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    except Exception as error:  # the parser of YAML has exceptions of its own, with the line
+        raise UsageError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(read, DictConfig):
+        raise UsageError(f"{path} must hold keys and values, not a list or one value")
+    return read
+
+
+def _check(recipe: Recipe, path: Path) -> None:
+    """What types do not tell."""
+    from fairseq_regattn.recipes.fairseq_settings import check_generate, check_train
+
+    steps, data = recipe.preprocess, recipe.data
+    wrong: list[tuple[str, object, str]] = []
+    if steps.tokenizer not in TOKENIZERS:
+        wrong.append(("preprocess.tokenizer", steps.tokenizer, " or ".join(TOKENIZERS)))
+    if steps.subwords < 0:
+        wrong.append(("preprocess.subwords", steps.subwords, "a number of subwords, 0 for words"))
+    if steps.vocabulary < 1:
+        wrong.append(("preprocess.vocabulary", steps.vocabulary, "at least 1"))
+    if steps.max_words is not None and steps.max_words < 1:
+        wrong.append(("preprocess.max_words", steps.max_words, "at least 1, or null"))
+    if set(data.files) != {"train", "valid", "test"}:
+        wrong.append(("data.files", dict(data.files), "given for train, valid and test"))
+    if (data.source is None) != (data.target is None):
+        wrong.append(("data.source and data.target", (data.source, data.target), "given both"))
+    elif data.source and data.source == data.target:
+        wrong.append(("data.target", data.target, "another language than data.source"))
+    if data.gold and steps.tokenizer != "none":
+        why = "none where there is data.gold, which counts the words of the text as it is"
+        wrong.append(("preprocess.tokenizer", steps.tokenizer, why))
+    if not recipe.attention:
+        wrong.append(("attention", recipe.attention, "at least one mapping"))
+    if wrong:
+        told = (f"{key} must be {allowed}, got {value!r}" for key, value, allowed in wrong)
+        raise UsageError(f"{path}: {'; '.join(told)}")
+    check_train(recipe.train, path)
+    check_generate(recipe.generate, path)
