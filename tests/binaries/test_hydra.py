@@ -131,12 +131,19 @@ def test_the_command_refuses_an_unknown_key(write, data):
     assert re.search("Key 'atention' not in", err), err
 
 
-def test_the_quick_start_file(train):
-    """configs/quickstart.yaml, on another corpus and for two updates."""
-    small = ["model.attention=fusedmax", "optimization.max_update=2"]
-    small += ["model.share_all_embeddings=false"]  # this corpus has two dictionaries
+PROFILES = processes.ROOT / "configs" / "train"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in PROFILES.glob("*.yaml")))
+def test_the_profiles(train, name):
+    """configs/train/*.yaml, on another corpus and for two updates."""
+    small = ["model.attention=fusedmax", "optimization.max_update=2", "common.cpu=true"]
+    if name == "quickstart":
+        small += ["model.share_all_embeddings=false"]  # this corpus has two dictionaries
     languages = ["task.source_lang=xx", "task.target_lang=yy", "common.log_format=none"]
     plugin = f"common.user_dir={processes.USER_DIR}"
-    saved = train(processes.ROOT / "configs", *small, *languages, plugin, name="quickstart")
+    saved = train(PROFILES, *small, *languages, plugin, name=name)
     assert saved["cfg"]["model"]["attention"] == "fusedmax"
-    assert saved["model"]["encoder.embed_tokens.weight"].shape[1] == 192
+    widths = {"modern": 512, "paper": 500, "quickstart": 192, "small": 256}
+    assert saved["model"]["encoder.embed_tokens.weight"].shape[1] == widths[name]
+    assert saved["optimizer_history"][-1]["num_updates"] == 2

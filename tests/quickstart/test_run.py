@@ -9,7 +9,18 @@ from fairseq_regattn.quickstart.__main__ import quickstart
 from fairseq_regattn.recipes import report
 from fairseq_regattn.recipes.options import parse_quickstart
 
-TINY = ("optimization.max_update=6", "dataset.max_tokens=400", "lr_scheduler.warmup_updates=2")
+SIZES = [
+    f"model.{side}_{what}=16"
+    for side in ("encoder", "decoder")
+    for what in ("embed_dim", "hidden_size")
+]
+TINY = (
+    *SIZES,
+    "generate.max_len_b=12",
+    "optimization.max_update=6",
+    "dataset.max_tokens=400",
+    "lr_scheduler.warmup_updates=2",
+)
 
 
 @pytest.mark.slow
