@@ -91,7 +91,7 @@ class Work:
     def _models(self, pending: Sequence[Run], last: int) -> None:
         """Train, translate and score: one run after the other, several side by side."""
         until = STAGES[min(last, STAGES.index("score"))]
-        stages = " and ".join(STAGES[2 : STAGES.index(until) + 1])
+        stages = ", ".join(STAGES[2 : STAGES.index(until) + 1])
         self._announce(2, f"{stages} of {len(pending)} runs")
         records = self.options.records
         chains = []
@@ -129,7 +129,11 @@ class Work:
             if finished and report.write(workspace, finished, records):
                 self.made.append(f"{workspace.recipe.name} {workspace.recipe.direction} report")
             if finished:
-                self.written.append(workspace.folder / "report" / "index.html")
+                folder = workspace.folder / "report"
+                self.written.append(folder / "index.html")
+                if len(wanted) == 1:  # else there are too many to be read
+                    self.written += sorted(folder.glob("*.png"))
+                    self.written += [one.folder / "checkpoint_best.pt" for one in finished]
         tables = write_results(records, self.options.output / "results")
         alone = wanted[0].folder / "report" / "results.txt"
         if len(wanted) == 1 and alone.exists():
