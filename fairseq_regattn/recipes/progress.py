@@ -180,6 +180,8 @@ class Display:
         self.clocks = [Clock() for _ in titles]
         self.all = Clock()
         self.fractions = [0.0] * len(titles)
+        self.seen: set[int] = set()
+        self.quick: set[int] = set()  # needed no process: they say nothing of the time left
         self.printed = [-float("inf")] * len(titles)
         self.width = max(map(len, titles))
         self.several = len(titles) > slots
@@ -195,6 +197,7 @@ class Display:
         Args:
             last: make sure that a line is printed.
         """
+        self.seen.add(number)
         words = f"{state.text}, {self.clocks[number].left(state.fraction)}"
         title = self.titles[number].ljust(self.width)
         # Of a job that follows another one, the fraction begins anew.
@@ -208,13 +211,16 @@ class Display:
 
     def ended(self, number: int) -> None:
         """Process `number` is done, or has failed."""
+        if number not in self.seen:
+            self.quick.add(number)
         self.fractions[number] = 1.0
         self._overall(line=True)
 
     def _overall(self, line: bool = False) -> None:
-        fraction = sum(self.fractions) / len(self.fractions)
         if not self.several:
             return
+        slow = [one for number, one in enumerate(self.fractions) if number not in self.quick]
+        fraction = sum(slow) / len(slow) if slow else 1.0
         done = sum(one == 1 for one in self.fractions)
         words = f"{done} of {len(self.titles)}, {self.all.left(fraction)}"
         if self.bars:

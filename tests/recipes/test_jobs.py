@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -79,6 +80,15 @@ def test_the_display_tells_of_each_and_of_all(monkeypatch, capsys, terminal):
     for words in ("half {of} it", "a quarter", "begun", "1 of 3", "third"):
         assert words in told
     assert (out if terminal else err) == ""
+
+
+def test_what_needs_no_process_says_nothing_of_the_time_left(capsys):
+    display = Display(["scored", "trains", "waits"], slots=1)
+    display.ended(0)
+    assert "1 of 3, time left: not known yet" in capsys.readouterr().out
+    display.show(1, 0, State(1.0, "all of it"))
+    display.ended(1)
+    assert re.search(r"50 %  2 of 3, \d+ s left", capsys.readouterr().out)
 
 
 def test_a_failure_names_its_log_and_stops_the_others(tmp_path):
