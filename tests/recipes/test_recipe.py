@@ -116,7 +116,7 @@ def test_other_settings_have_another_folder(tmp_path, write_text):
 
     same = folder()
     # Models of other mappings and seeds, and of other titles, lie side by side.
-    assert folder("title=other", "optimization.max_update=800") == same
+    assert folder("title=other", "optimization.max_update=1500") == same
     others = [
         folder("optimization.max_update=9"),
         folder("model.attention_score=dot"),
