@@ -27,9 +27,11 @@ def main() -> int:
     )
     given = parser.parse_args()
     try:
-        print(text(read_sweep(given.records)))
-        if given.out is not None:
+        written: list[Path] = []
+        if given.out is not None:  # first: the reader of the print may leave before its end
             written = write_results(given.records, given.out)
+        print(text(read_sweep(given.records)))
+        if written:
             print("\nWritten: " + " ".join(map(str, written)))
     except (UsageError, OSError) as error:
         print(f"{parser.prog}: error: {error}", file=sys.stderr)
