@@ -27,15 +27,17 @@ class Match(NamedTuple):
 
 def ngrams(hypothesis: Text, reference: Text, size: int) -> Match:
     """ROUGE-N: each n-gram of the reference is found at most as often as it stands there."""
-    there, found = (
-        Counter(zip(*(text.tokens[i:] for i in range(size)))) for text in (reference, hypothesis)
-    )
+    there, found = _counts(reference.tokens, size), _counts(hypothesis.tokens, size)
     if len(found) < len(there):
         hits = sum(min(count, there[gram]) for gram, count in found.items() if gram in there)
     else:
         hits = sum(min(count, found[gram]) for gram, count in there.items() if gram in found)
     total, made = (max(len(text.tokens) - size + 1, 0) for text in (reference, hypothesis))
-    return Match(hits, total, made, float(f"{hits / total:.5f}") if total else 0.0)
+    return Match(hits, total, made, round(hits / total, 5) if total else 0.0)
+
+
+def _counts(tokens: list[bytes], size: int) -> Counter:
+    return Counter(tokens if size == 1 else zip(*(tokens[i:] for i in range(size))))
 
 
 def sequence(hypothesis: Text, reference: Text) -> Match:

@@ -32,14 +32,15 @@ def bootstrap(scores: np.ndarray) -> list[Interval]:
     Returns:
         One for each of the numbers, with five decimals.
     """
-    means = np.zeros((SAMPLES, scores.shape[1]))
+    sums = np.zeros((SAMPLES, scores.shape[1]))
+    taken = np.empty_like(sums)
     for drawn in _draws(len(scores)):
-        means += scores[drawn]
-    means = np.sort(means / len(scores), axis=0)
+        sums += np.take(scores, drawn, axis=0, out=taken, mode="clip")  # raise would copy
+    means = np.sort(sums / len(scores), axis=0)
     outside = SAMPLES * (100 - CONFIDENCE) // 200
     averages = np.add.accumulate(means, axis=0)[-1] / SAMPLES
     rows = zip(averages, means[outside], means[SAMPLES - outside - 1])
-    return [Interval(*(float(f"{number:.5f}") for number in row)) for row in rows]
+    return [Interval(*(round(float(number), 5) for number in row)) for row in rows]
 
 
 def _draws(documents: int):

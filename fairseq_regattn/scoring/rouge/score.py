@@ -167,7 +167,7 @@ class Rouge:
             return _ratios([_best(matches)], power)
         left_out = [[*matches[:i], *matches[i + 1 :]] for i in range(len(matches))]
         scores = [_ratios([_best(some)], power) for some in left_out]
-        return Score(*(_rounded(sum(column) / len(scores)) for column in zip(*scores)))
+        return Score(*(round(sum(column) / len(scores), 5) for column in zip(*scores)))
 
 
 @dataclass(frozen=True)
@@ -242,13 +242,14 @@ def _best(matches: Sequence[Match]) -> Match:
 
 
 def _ratios(matches: Sequence[Match], power: float) -> Score:
-    hits, there, made = (sum(column) for column in list(zip(*matches))[:3])
-    recall, precision = (
-        _rounded((hits / total) ** (1 / power)) if total else 0.0 for total in (there, made)
-    )
+    hits = sum(match.hits for match in matches)
+    recall = _ratio(hits, sum(match.reference for match in matches), power)
+    precision = _ratio(hits, sum(match.hypothesis for match in matches), power)
     both = 0.5 * precision + 0.5 * recall
-    return Score(recall, precision, _rounded(precision * recall / both) if both else 0.0)
+    return Score(recall, precision, round(precision * recall / both, 5) if both else 0.0)
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.5f}")
+def _ratio(hits: float, total: float, power: float) -> float:
+    if not total:
+        return 0.0
+    return round(hits / total if power == 1 else (hits / total) ** (1 / power), 5)
