@@ -17,6 +17,9 @@ LOW, HIGH = "#cfe3f5", "#08306b"
 CELL = 0.26
 """Inches a token."""
 
+WIDE = 20
+"""Panels with more columns are drawn one above the other."""
+
 FORMATS = (".png", ".pdf")
 
 
@@ -25,12 +28,13 @@ def draw_alignments(
 ) -> None:
     """Write a PNG or PDF of how several models attend while translating the same sentence.
 
-    One panel a model: source tokens along the top, the model's own translation down the side, a
-    row the weights of one step. All panels share one colour scale from 0 to 1; a weight of zero
+    One panel a model, side by side, or one above the other where the source is long: source
+    tokens along the top, the model's own translation down the side, a row the weights of one
+    step. All panels share one colour scale from 0 to 1; a weight of zero
     leaves its cell empty. The same input gives the same bytes.
 
     Args:
-        hypotheses: (title, hypothesis) from left to right, at least one, all with weights.
+        hypotheses: (title, hypothesis) in reading order, at least one, all with weights.
         path: file to write; its suffix, ``.png`` or ``.pdf``, says what.
         heading: printed above the panels.
 
@@ -53,14 +57,15 @@ def draw_alignments(
     columns = len(hypotheses[0][1].source) + 1
     rows = max(len(hypothesis.target) + 1 for _, hypothesis in hypotheses)
     labels = [token for _, hypothesis in hypotheses for token in [*hypothesis.target, EOS]]
-    panel = CELL * columns + 0.09 * max(map(len, labels)) + 0.3
+    panel = CELL * columns + 0.09 * max(map(len, labels)) + 0.3, CELL * rows + 1.4
+    beside, above = (1, len(hypotheses)) if columns > WIDE else (len(hypotheses), 1)
     figure = Figure(
-        figsize=(panel * len(hypotheses) + 0.9, CELL * rows + 1.9 + 0.4 * bool(heading)),
+        figsize=(panel[0] * beside + 0.9, panel[1] * above + 0.5 + 0.4 * bool(heading)),
         facecolor=PAPER,
         layout="constrained",
     )
     FigureCanvasAgg(figure)
-    axes = figure.subplots(1, len(hypotheses), squeeze=False)[0]
+    axes = figure.subplots(above, beside, squeeze=False).flatten()
     for axis, (title, hypothesis) in zip(axes, hypotheses):
         image = _panel(axis, title, hypothesis, colours, scale)
     bar = figure.colorbar(

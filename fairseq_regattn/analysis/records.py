@@ -11,13 +11,14 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from fairseq_regattn.analysis.statistics import AlignmentStatistics
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes.stages import rewrite
+from fairseq_regattn.scoring.summaries import SummaryScores
 
 Group = tuple[str, str, str, str]
 """Recipe, direction, settings and test set: runs of one group can be compared."""
@@ -37,7 +38,7 @@ class Record:
         name: the same for file names, e.g. ``fusedmax-lambda0.1``.
         mapping: e.g. ``fusedmax``.
         seed: of the training.
-        bleu, chrf: of the detokenised test split, 0 to 100.
+        bleu, chrf: of the detokenised test split, 0 to 100; None for summaries.
         tokenised_bleu: what Moses' multi-bleu gives, None where nothing is tokenised.
         signatures: sacreBLEU's, by the name of the score.
         valid_ppl: perplexity of the best checkpoint on the validation split, None where none was
@@ -57,6 +58,7 @@ class Record:
         machine: :func:`fairseq_regattn.analysis.machine.machine`; times of others are apart.
         versions: of the libraries, by name.
         command: what trained it.
+        summary: ROUGE, of summaries.
     """
 
     recipe: str
@@ -66,8 +68,8 @@ class Record:
     name: str
     mapping: str
     seed: int
-    bleu: float
-    chrf: float
+    bleu: float | None
+    chrf: float | None
     tokenised_bleu: float | None
     signatures: dict[str, str]
     valid_ppl: float | None
@@ -84,6 +86,7 @@ class Record:
     machine: str
     versions: dict[str, str]
     command: str
+    summary: SummaryScores | None = None
 
     @property
     def path(self) -> Path:
@@ -95,6 +98,10 @@ class Record:
     def group(self) -> Group:
         """Runs of one group differ in the mapping and the seed, and in nothing else."""
         return self.recipe, self.direction, self.settings, self.test_key
+
+    def rouge(self, name: str) -> list[float] | None:
+        """Value and confidence interval of a score of summaries, where there is one."""
+        return None if self.summary is None else self.summary.scores.get(name)
 
     def write(self, path: Path) -> None:
         """As JSON."""
@@ -111,6 +118,10 @@ class Record:
         content["alignments"] = AlignmentStatistics(
             **_object_of(AlignmentStatistics, content["alignments"], f"{path}: alignments")
         )
+        if content.get("summary") is not None:
+            content["summary"] = SummaryScores(
+                **_object_of(SummaryScores, content["summary"], f"{path}: summary")
+            )
         if content["links"] is not None and set(content["links"]) != set(LINKS):
             found = ", ".join(content["links"])
             raise UsageError(f"{path}: links must have the keys {', '.join(LINKS)}, got {found}")
@@ -124,7 +135,11 @@ KINDS: dict[str, tuple[type, ...]] = {
     "float | None": (int, float, type(None)),
     "dict[str, str]": (dict,),
     "dict[str, float] | None": (dict, type(None)),
+    "dict[str, list[float]]": (dict,),
+    "int | None": (int, type(None)),
+    "bool": (bool,),
     "AlignmentStatistics": (dict,),
+    "SummaryScores | None": (dict, type(None)),
 }
 """What JSON has for the types of the fields, as they are spelled above."""
 
@@ -134,14 +149,16 @@ def _object_of(kind: Any, content: Any, place: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UsageError(f"{place}: a JSON object was expected, got {content!r}")
     expected = {field.name: str(field.type) for field in fields(kind)}
+    needed = [field.name for field in fields(kind) if field.default is MISSING]
     for problem, keys in (
-        ("lacks", [key for key in expected if key not in content]),
+        ("lacks", [key for key in needed if key not in content]),
         ("has the unknown", [key for key in content if key not in expected]),
     ):
         if keys:
             raise UsageError(f"{place} {problem} key {', '.join(keys)}: from another version?")
     for key, value in content.items():
-        if not isinstance(value, KINDS[expected[key]]) or isinstance(value, bool):
+        kinds = KINDS[expected[key]]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise UsageError(f"{place}: {key} must be of type {expected[key]}, got {value!r}")
     return content
 
@@ -157,6 +174,11 @@ def read_json(path: Path) -> Any:
 def text_key(lines: Iterable[str]) -> str:
     """Tells one text from another: the start of its SHA-256."""
     return hashlib.sha256(_bytes(lines)).hexdigest()[:16]
+
+
+def test_key(references: Sequence[Sequence[str]]) -> str:
+    """Tells one test set from another, by all of its references."""
+    return text_key(line for column in zip(*references) for line in column)
 
 
 def _bytes(lines: Iterable[str]) -> bytes:

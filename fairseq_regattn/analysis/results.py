@@ -11,9 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fairseq_regattn.analysis.measures import Measure
 from fairseq_regattn.analysis.records import LINKS, Record, read_records
 from fairseq_regattn.analysis.significance import read_comparisons
-from fairseq_regattn.analysis.sweep import CLOSE, MEASURES, Measure, Sweep
+from fairseq_regattn.analysis.sweep import CLOSE, Sweep
 from fairseq_regattn.analysis.tables import Rows, markdown_rows, text_rows
 from fairseq_regattn.recipes.stages import rewrite
 
@@ -67,17 +68,21 @@ def markdown(sweep: Sweep) -> str:
 def sections(sweep: Sweep) -> list[Section]:
     """A table for each measure that some run has."""
     return [
-        _section(sweep, measure) for measure in MEASURES if sweep.values(measure, sweep.records)
+        _section(sweep, measure)
+        for measure in sweep.measures
+        if sweep.values(measure, sweep.records)
     ]
 
 
 def _section(sweep: Sweep, measure: Measure) -> Section:
     rows = [["test set", *sweep.columns]]
-    for group, title in sweep.rows.items():
-        rows.append([title, *(sweep.cell(measure, group, column) for column in sweep.columns)])
+    groups = [group for group in sweep.rows if measure.kind in ("all", sweep.kind(group))]
+    for group in groups:
+        cells = (sweep.cell(measure, group, column) for column in sweep.columns)
+        rows.append([sweep.rows[group], *cells])
     note = measure.note
     if measure.key == "bleu":
-        verdicts = [sweep.verdict(group) for group in sweep.rows]
+        verdicts = [sweep.verdict(group) for group in groups]
         rows[0].append(f"all within {CLOSE:g} BLEU of the best")
         for row, verdict in zip(rows[1:], verdicts):
             row.append(verdict)
@@ -114,7 +119,7 @@ def notes(sweep: Sweep) -> list[str]:
     ]
     if single:
         where = "" if len(single) == len(sweep.rows) else f" in {'; '.join(single)}"
-        found.append(f"One seed{where}: differences of about one BLEU are noise.")
+        found.append(f"One seed{where}: differences of about one point are noise.")
     found += [f"Machine: {machine}." for machine in sorted({r.machine for r in records})]
     for name in sorted({name for record in records for name in record.signatures}):
         each = sorted({r.signatures[name] for r in records if name in r.signatures})
@@ -146,7 +151,8 @@ def csv_text(sweep: Sweep) -> str:
     """A row a run, with all of its numbers."""
     rows = [_flat(sweep, record) for record in sweep.records]
     out = io.StringIO()
-    writer = csv.DictWriter(out, rows[0], lineterminator="\n")
+    columns = dict.fromkeys(column for row in rows for column in row)
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
@@ -159,12 +165,15 @@ def _flat(sweep: Sweep, record: Record) -> dict[str, Any]:
     row.update(row.pop("alignments"))
     links = row.pop("links") or {}
     row.update({name: links.get(name) for name in LINKS})
+    summary = row.pop("summary") or {}
+    row.update({name: scores[0] for name, scores in summary.pop("scores", {}).items()})
+    row.update(summary)
     return {**row, **_against_softmax(sweep, record)}
 
 
 def _against_softmax(sweep: Sweep, record: Record) -> dict[str, float | None]:
     against: dict[str, float | None] = {}
-    for measure in MEASURES:
+    for measure in sweep.measures:
         if measure.compared:
             against[f"{measure.key}_difference"] = sweep.difference(measure, record)
             against[f"{measure.key}_p"] = sweep.p(measure, record)

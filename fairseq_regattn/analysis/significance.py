@@ -18,11 +18,13 @@ from fairseq_regattn.analysis.records import (
     read_hypotheses,
     read_json,
     read_records,
-    text_key,
+    test_key,
 )
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes.stages import rewrite
-from fairseq_regattn.scoring.translation import Score, compare
+from fairseq_regattn.scoring import Score
+from fairseq_regattn.scoring.summaries import compare_summaries
+from fairseq_regattn.scoring.translation import compare
 
 FILE = "comparisons.json"
 
@@ -35,17 +37,18 @@ class Counts(NamedTuple):
     left: int
 
 
-def significance(folder: Path, references: Iterable[Sequence[str]]) -> Counts:
+def significance(folder: Path, test_sets: Iterable[Sequence[Sequence[str]]]) -> Counts:
     """Compare each run with softmax of the same group and seed, unless that is known already.
 
-    By paired bootstrap, about a second a run and thousand sentences.
+    Translations by paired bootstrap, about a second a run and thousand sentences; summaries by
+    paired approximate randomisation.
 
     Args:
         folder: of records; gets ``comparisons.json``. What is in there of runs that are gone or
             have been made anew is dropped.
-        references: untouched texts of test sets; each run finds its own.
+        test_sets: of each sentence the references, untouched; each run finds its own.
     """
-    texts = {text_key(lines): lines for lines in references}
+    references = {test_key(some): some for some in test_sets}
     known = _read(folder)
     kept, left = {}, 0
     missing: dict[Path, list[tuple[Record, Record]]] = defaultdict(list)
@@ -53,7 +56,7 @@ def significance(folder: Path, references: Iterable[Sequence[str]]) -> Counts:
         key = _key(record, baseline)
         if key in known:
             kept[key] = known[key]
-        elif record.test_key in texts:
+        elif record.test_key in references:
             missing[baseline.path].append((record, baseline))
         else:
             left += 1
@@ -61,7 +64,11 @@ def significance(folder: Path, references: Iterable[Sequence[str]]) -> Counts:
     for tested in missing.values():
         baseline = tested[0][1]
         systems = {_key(record, baseline): read_hypotheses(folder, record) for record, _ in tested}
-        found = compare(read_hypotheses(folder, baseline), systems, texts[baseline.test_key])
+        there, softmax = references[baseline.test_key], read_hypotheses(folder, baseline)
+        if (summary := baseline.summary) is None:
+            found = compare(softmax, systems, [some[0] for some in there])
+        else:
+            found = compare_summaries(softmax, systems, there, summary.stem, summary.bytes)
         for record, _ in tested:
             scores = found[_key(record, baseline)]
             made[_key(record, baseline)] = {
@@ -74,10 +81,10 @@ def significance(folder: Path, references: Iterable[Sequence[str]]) -> Counts:
 
 
 def read_comparisons(folder: Path, records: Sequence[Record]) -> dict[Path, dict[str, Score]]:
-    """p values under ``bleu`` and ``chrf`` by :attr:`Record.path`, of those that are known."""
+    """p values by :attr:`Record.path` and the name of the score, of those that are known."""
     known = _read(folder)
     return {
-        record.path: {name: Score(**known[key][name]) for name in ("bleu", "chrf")}
+        record.path: {name: Score(**s) for name, s in known[key].items() if name != "run"}
         for record, baseline in pairs(records)
         for key in [_key(record, baseline)]
         if key in known
@@ -108,8 +115,9 @@ def _read(folder: Path) -> dict:
         raise UsageError(wrong)
     for entry in content.values():
         try:
-            for name in ("bleu", "chrf"):
-                Score(**entry[name])
-        except (KeyError, TypeError):
-            raise UsageError(wrong) from None
+            scores = [Score(**score) for name, score in entry.items() if name != "run"]
+        except (AttributeError, TypeError):
+            scores = []
+        if not scores:
+            raise UsageError(wrong)
     return content

@@ -57,6 +57,16 @@ def count_segments(weights: np.ndarray) -> np.ndarray:
     return starts.sum(axis=1)
 
 
+def longest_segment(weights: np.ndarray) -> np.ndarray:
+    """Length of the longest run of equal non-zero neighbours: tgt_len x src_len -> tgt_len."""
+    longest = run = (weights[:, 0] != 0).astype(int)  # tgt_len
+    for j in range(1, weights.shape[1]):
+        same = (weights[:, j] == weights[:, j - 1]) & (weights[:, j] != 0)
+        run = np.where(same, run + 1, weights[:, j] != 0)
+        longest = np.maximum(longest, run)
+    return longest
+
+
 def _entropy(weights: np.ndarray) -> np.ndarray:
     """In bits, with 0 log 0 = 0: tgt_len x src_len -> tgt_len."""
     logs = np.log2(weights, where=weights > 0, out=np.zeros_like(weights))

@@ -3,103 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import NamedTuple
 
+from fairseq_regattn.analysis.measures import MEASURES, Measure, rouge_measures
 from fairseq_regattn.analysis.records import Group, Record, baselines
-from fairseq_regattn.scoring.translation import Score
+from fairseq_regattn.scoring import Score
 
 CLOSE = 1.0
 """BLEU: the paper reports all of its mechanisms within this distance of the best."""
-
-
-class Measure(NamedTuple):
-    """One number of a run.
-
-    Attributes:
-        key: in files.
-        title: of its table.
-        of: the number, from the run and the softmax run that it is compared with; None where
-            there is none.
-        form: how it is printed.
-        note: what it means.
-        compared: whether the difference to softmax is told, with its p value.
-    """
-
-    key: str
-    title: str
-    of: Callable[[Record, Record | None], float | None]
-    form: str
-    note: str
-    compared: bool = False
-
-
-def _time_ratio(record: Record, softmax: Record | None) -> float | None:
-    if softmax is None or softmax.machine != record.machine:
-        return None
-    if record.processor_seconds and softmax.processor_seconds:
-        return record.processor_seconds / softmax.processor_seconds
-    return record.training_seconds / softmax.training_seconds if softmax.training_seconds else None
-
-
-MEASURES = (
-    Measure(
-        "bleu",
-        "BLEU",
-        lambda record, _: record.bleu,
-        "{:.1f}",
-        "Of detokenised text. In brackets the difference to softmax of the same seeds, and p by "
-        "paired bootstrap (of several seeds: the smallest and the largest).",
-        compared=True,
-    ),
-    Measure(
-        "chrf",
-        "chrF2",
-        lambda record, _: record.chrf,
-        "{:.1f}",
-        "In brackets as for BLEU.",
-        compared=True,
-    ),
-    Measure(
-        "tokenised_bleu",
-        "Tokenised BLEU",
-        lambda record, _: record.tokenised_bleu,
-        "{:.1f}",
-        "The value of Moses' multi-bleu.perl.",
-    ),
-    Measure(
-        "nonzero",
-        "Non-zero weights (%)",
-        lambda record, _: 100 * record.alignments.nonzero,
-        "{:.1f}",
-        "Share of source positions, mean over the steps of all test translations; weights below "
-        "0.0000005 count as zero.",
-    ),
-    Measure(
-        "segments",
-        "Segments",
-        lambda record, _: record.alignments.segments,
-        "{:.2f}",
-        "Runs of equal, non-zero neighbours in a step, mean over all steps.",
-    ),
-    Measure(
-        "training_time_ratio",
-        "Training time, softmax = 1",
-        _time_ratio,
-        "{:.2f}",
-        "Over that of softmax with the same settings and seed, on the same machine: processor time "
-        "where it is known of both (start-up and validation included), else wall time.",
-    ),
-    Measure(
-        "aer",
-        "Alignment error rate (%)",
-        lambda record, _: None if record.links is None else 100 * record.links["aer"],
-        "{:.1f}",
-        "Of the links drawn from the weights, against alignments made by hand.",
-    ),
-)
 
 
 class Sweep:
@@ -113,6 +26,7 @@ class Sweep:
         rows: titles by group; the settings and the test set are told where they differ within a
             recipe and direction.
         columns: titles, softmax first.
+        measures: that some run may have.
     """
 
     def __init__(
@@ -123,11 +37,20 @@ class Sweep:
         self.columns = [*dict.fromkeys(r.attention for r in sorted(records, key=_order))]
         groups = [*dict.fromkeys(record.group for record in self.records)]
         self.rows = {group: _title(group, groups) for group in groups}
+        self.measures = [*rouge_measures(self.records), *MEASURES]
         self._baselines = baselines(self.records)
+
+    def of(self, group: Group) -> list[Record]:
+        """All runs of a row."""
+        return [record for record in self.records if record.group == group]
+
+    def kind(self, group: Group) -> str:
+        """``translations`` or ``summaries``."""
+        return "translations" if self.of(group)[0].summary is None else "summaries"
 
     def runs(self, group: Group, column: str) -> list[Record]:
         """Of one cell, by seed."""
-        return [r for r in self.records if r.group == group and r.attention == column]
+        return [record for record in self.of(group) if record.attention == column]
 
     def baseline(self, record: Record) -> Record | None:
         """Softmax of the same group and seed; for softmax itself."""
@@ -158,6 +81,9 @@ class Sweep:
         if not values:
             return "-"
         text = measure.form.format(mean(values))
+        interval = measure.interval(runs[0]) if measure.interval and len(runs) == 1 else None
+        if interval is not None:
+            text += f" [{', '.join(map(measure.form.format, interval))}]"
         if len(values) > 1:
             text += " ± " + measure.form.format(stdev(values))
         differences = [d for record in runs if (d := self.difference(measure, record)) is not None]

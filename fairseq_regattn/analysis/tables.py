@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairseq_regattn.analysis.records import Record
+from fairseq_regattn.scoring.summaries import main_measure, names
 
 Rows = Sequence[Sequence[str]]
 """Cells; the first row is the header, the first column has names."""
 
 
 def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """A header and one row a record; tokenised BLEU and AER where any record has them."""
+    """A header and one row a record; what no record has is left out."""
+    summaries = [record.summary for record in records if record.summary is not None]
+    rouge = rouge_columns(summaries[0].bytes) if summaries else {}
+    translated = any(record.bleu is not None for record in records)
     tokenised = any(record.tokenised_bleu is not None for record in records)
     linked = any(record.links is not None for record in records)
     seeds = len({record.seed for record in records}) > 1
     header = (
         "mapping",
         *(["seed"] if seeds else []),
-        "BLEU",
+        *(["BLEU"] if translated else []),
         *(["tokenised BLEU"] if tokenised else []),
-        "chrF2",
+        *(["chrF2"] if translated else []),
+        *rouge,
+        *(["words"] if summaries else []),
         "valid ppl",
         "non-zero weights",
         "segments",
@@ -35,9 +41,11 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
         row = (
             record.attention,
             *([str(record.seed)] if seeds else []),
-            f"{record.bleu:.1f}",
+            *([number(record.bleu)] if translated else []),
             *([number(record.tokenised_bleu)] if tokenised else []),
-            f"{record.chrf:.1f}",
+            *([number(record.chrf)] if translated else []),
+            *(number(s[0] if (s := record.rouge(name)) else None) for name in rouge.values()),
+            *([number(record.summary.words if record.summary else None)] if summaries else []),
             number(record.valid_ppl),
             f"{100 * record.alignments.nonzero:.1f} %",
             f"{record.alignments.segments:.2f}",
@@ -48,6 +56,16 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
         )
         rows.append(row)
     return rows
+
+
+def rouge_columns(size: int | None) -> dict[str, str]:
+    """The main scores of summaries: the name of each by what is printed."""
+    return {
+        f"ROUGE-{kind}" + ("" if limit is None else f", {limit} bytes"): name
+        for limit in dict.fromkeys((None, size))
+        for name, (kind, measure) in names(limit).items()
+        if measure == main_measure(limit)
+    }
 
 
 def number(value: float | None, unit: str = "") -> str:

@@ -23,7 +23,7 @@ from fairseq_regattn.recipes.prepare import open_workspace
 from fairseq_regattn.recipes.recipe import Recipe
 from fairseq_regattn.recipes.stages import StageError, exclusive
 from fairseq_regattn.recipes.work import Work
-from fairseq_regattn.recipes.workspace import Run
+from fairseq_regattn.recipes.workspace import Run, Workspace
 
 
 def main() -> int:
@@ -90,11 +90,29 @@ def planned(options: Reproduction) -> list[Run]:
         except ValueError as error:
             raise UsageError(f"{path}: {error}") from error
         for one in _towards(recipe, options.directions, path):
-            workspace = open_workspace(one, options.output, options.data, options.dry_run)
-            for seed, attention in itertools.product(options.seeds, attentions):
-                run = Run(workspace, attention, seed)
-                found.setdefault(run.folder, run)
+            for workspace in _workspaces(one, path, options):
+                for seed, attention in itertools.product(options.seeds, attentions):
+                    run = Run(workspace, attention, seed)
+                    found.setdefault(run.folder, run)
     return list(found.values())
+
+
+def _workspaces(recipe: Recipe, path: Path, options: Reproduction) -> list[Workspace]:
+    """That of the recipe, after that of the recipe whose models it decodes."""
+    where = options.output, options.data, options.dry_run
+    if recipe.decodes is None:
+        return [open_workspace(recipe, *where)]
+    model_path = path.parent / recipe.decodes
+    model_recipe = load_recipe(model_path, options.overrides).towards(recipe.direction)
+    if model_recipe.decodes is not None:
+        raise UsageError(f"{path}: decodes must name a recipe that trains, got {recipe.decodes}")
+    for part in ("train", "preprocess"):
+        if getattr(model_recipe, part) != getattr(recipe, part):
+            raise UsageError(
+                f"{path}: {part} must be that of {recipe.decodes}, whose models it decodes"
+            )
+    trained = open_workspace(model_recipe, *where)
+    return [trained, open_workspace(recipe, *where, trained)]
 
 
 def _towards(recipe: Recipe, directions: Sequence[str], path: Path) -> list[Recipe]:

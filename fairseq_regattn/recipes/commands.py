@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import fairseq_regattn
 from fairseq_regattn.recipes.jobs import command
 from fairseq_regattn.recipes.recipe import Recipe
@@ -32,6 +34,11 @@ RUNS_OWN = {
     *("prefix_size", "print_step", "sacrebleu", "model_overrides", "replace_unk"),
 }
 """Flags of ``fairseq-generate`` on which the reading of its output relies."""
+
+
+def on_cpu(recipe: Recipe) -> bool:
+    """As the recipe says, or where there is nothing else."""
+    return bool(recipe.train["common"].get("cpu")) or not torch.cuda.is_available()
 
 
 def flags(values: Mapping[str, Any]) -> list[str]:
@@ -97,12 +104,18 @@ def train_command(settings: Mapping[str, Any]) -> list[str]:
 
 
 def generate_command(
-    recipe: Recipe, binary: str, subword_model: str | None, cpu: bool, forced: bool = False
+    recipe: Recipe,
+    binary: str,
+    checkpoint: str,
+    subword_model: str | None,
+    cpu: bool,
+    forced: bool = False,
 ) -> list[str]:
     """Translate the test split with the best checkpoint, attention weights included.
 
     Args:
         binary: data folder, as seen from the folder of the run.
+        checkpoint: the model, seen from there.
         subword_model: sentencepiece model of the target language.
         forced: make the reference instead of translating, for its attention weights.
     """
@@ -118,7 +131,7 @@ def generate_command(
             "source_lang": source,
             "target_lang": target,
             "gen_subset": "test",
-            "path": "checkpoint_best.pt",
+            "path": checkpoint,
             # fairseq's last main drops the last batch where its size is no multiple of 8
             "required_batch_size_multiple": 1,
             "print_alignment": "soft",

@@ -12,12 +12,12 @@ from omegaconf import OmegaConf
 from fairseq_regattn.recipes.commands import (
     generate_command,
     hydra_command,
+    on_cpu,
     relative,
     train_command,
     training_settings,
 )
 from fairseq_regattn.recipes.encode import preprocess_command
-from fairseq_regattn.recipes.runs import on_cpu
 from fairseq_regattn.recipes.stages import partial_of
 from fairseq_regattn.recipes.workspace import Run
 
@@ -38,8 +38,10 @@ def show(wanted: Sequence[Run], command: str) -> None:
         print(
             f"\n# {recipe.title or recipe.name}, {recipe.direction}; the binary format was made by"
         )
+        dictionaries = workspace.trained.binary if workspace.trained else None
         made = preprocess_command(
-            workspace.tokens, workspace.binary, recipe.preprocess, source, target
+            *(workspace.tokens, workspace.binary, recipe.preprocess, source, target),
+            *(workspace.splits, dictionaries),
         )
         print(f"#   {_in(workspace.folder, made)}")
         for one in wanted:
@@ -51,22 +53,32 @@ def show(wanted: Sequence[Run], command: str) -> None:
 
 def _show(one: Run) -> None:
     workspace, recipe = one.workspace, one.workspace.recipe
-    training = partial_of(one.folder)
     binary = relative(workspace.binary, one.folder)
-    cpu = on_cpu(one)
-    settings = training_settings(recipe, one.attention.settings, one.seed, binary, cpu)
     print(f"\n# {one.attention.title}, seed {one.seed}")
+    if one.trained == one:
+        _show_training(one, binary)
+    else:
+        print(f"mkdir -p {shlex.quote(str(one.folder))}")
+    checkpoint = relative(one.checkpoint, one.folder)
+    model = workspace.subword_model
+    subwords = relative(model, one.folder) if model is not None else None
+    for forced in (False, True) if workspace.gold else (False,):
+        words = generate_command(
+            recipe, binary, checkpoint, subwords, on_cpu(one.workspace.recipe), forced
+        )
+        print(f"({_in(one.folder, words)} > {'forced' if forced else 'generate'}.txt)")
+
+
+def _show_training(one: Run, binary: str) -> None:
+    training = partial_of(one.folder)
+    recipe, attention = one.workspace.recipe, one.attention.settings
+    settings = training_settings(recipe, attention, one.seed, binary, on_cpu(one.workspace.recipe))
     print(f"mkdir -p {shlex.quote(str(training))}")
     print(f"cat > {shlex.quote(str(training / 'train.yaml'))} <<'END'")
     print(f"{OmegaConf.to_yaml(OmegaConf.create(settings))}END")
     print(f"({_in(training, hydra_command(training))})")
     print(f"# or the same with flags\n# ({_in(training, train_command(settings))})")
     print(f"mv {shlex.quote(str(training))} {shlex.quote(str(one.folder))}")
-    model = workspace.subword_model
-    subwords = relative(model, one.folder) if model is not None else None
-    for forced in (False, True) if workspace.gold else (False,):
-        words = generate_command(recipe, binary, subwords, cpu, forced)
-        print(f"({_in(one.folder, words)} > {'forced' if forced else 'generate'}.txt)")
 
 
 def _in(folder: Path, command: Sequence[str]) -> str:

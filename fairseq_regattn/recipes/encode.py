@@ -37,7 +37,13 @@ Encoder = Callable[[list[str]], list[str]]
 
 
 def encode(
-    text: Path, out: Path, preprocess: Preprocess, source: str, target: str
+    text: Path,
+    out: Path,
+    preprocess: Preprocess,
+    source: str,
+    target: str,
+    splits: Sequence[str] = SPLITS,
+    models: Sequence[Path] = (),
 ) -> Mapping[str, Counter]:
     """Tokenise, drop pairs that are too long, split into subwords; ``counts.json`` tells.
 
@@ -48,6 +54,8 @@ def encode(
             by ``--bpe sentencepiece``, given the target's model, and ``--tokenizer moses``.
         preprocess: pairs with more than `max_words` tokens on a side, counted before subwords,
             are dropped from the training and validation sets. Test sets stay whole.
+        splits: what there is.
+        models: of subwords, for source and target or for both, where they were learnt elsewhere.
 
     Returns:
         For each split how many pairs were read, kept and dropped. Printed, too.
@@ -60,7 +68,7 @@ def encode(
     words = out / "words" if preprocess.subwords else out
     words.mkdir(exist_ok=True)
     tokenisers = [_tokeniser(preprocess.tokenizer, language) for language in languages]
-    counts = {split: Counter({"read": 0, "kept": 0}) for split in SPLITS}
+    counts = {split: Counter({"read": 0, "kept": 0}) for split in splits}
     for split, tally in counts.items():
         pairs = _encoded(with_progress(_read(text, split, languages), split), tokenisers)
         write_pairs(words, split, languages, _kept(pairs, split, preprocess.max_words, tally))
@@ -69,10 +77,12 @@ def encode(
     report(out, counts)
     if preprocess.subwords:
         aligned = (text / "test.links").exists()
-        models = _learn_subwords(words, out, preprocess, languages, aligned)
-        for split in SPLITS:
+        if not models:
+            models = _learn_subwords(words, out, preprocess, languages, aligned)
+        encoders = [_encoder(models[0]), _encoder(models[-1])]
+        for split in splits:
             pairs = with_progress(_read(words, split, languages), f"{split}, subwords")
-            write_pairs(out, split, languages, _encoded(pairs, models))
+            write_pairs(out, split, languages, _encoded(pairs, encoders))
         if aligned:
             for language in languages:
                 _check_words(words / f"test.{language}", out / f"test.{language}")
@@ -96,7 +106,13 @@ def _check_words(words: Path, subwords: Path) -> None:
 
 
 def preprocess_command(
-    encoded: Path, out: Path, preprocess: Preprocess, source: str, target: str
+    encoded: Path,
+    out: Path,
+    preprocess: Preprocess,
+    source: str,
+    target: str,
+    splits: Sequence[str] = SPLITS,
+    dictionaries: Path | None = None,
 ) -> list[str]:
     """``fairseq-preprocess``, to be run in the folder that `out` is in.
 
@@ -104,11 +120,14 @@ def preprocess_command(
     end of one of several.
     """
     arguments = ["-s", source, "-t", target, "--destdir", out.name, "--workers", str(cores())]
-    for split in SPLITS:
+    for split in splits:
         arguments += [f"--{split}pref", os.path.relpath(encoded / split, out.parent)]
-    if preprocess.joined:
+    if dictionaries is not None:
+        for flag, language in (("--srcdict", source), ("--tgtdict", target)):
+            arguments += [flag, os.path.relpath(dictionaries / f"dict.{language}.txt", out.parent)]
+    elif preprocess.joined:
         arguments.append("--joined-dictionary")
-    if not preprocess.subwords:
+    if not preprocess.subwords and dictionaries is None:
         size = str(preprocess.vocabulary + SPECIALS)
         arguments += ["--nwordssrc", size, "--nwordstgt", size]
     return command("fairseq-preprocess", *arguments)
@@ -121,6 +140,8 @@ def binarise(
     source: str,
     target: str,
     locks: Sequence[int] = (),
+    splits: Sequence[str] = SPLITS,
+    dictionaries: Path | None = None,
 ) -> None:
     """Make the data folder for fairseq.
 
@@ -128,13 +149,15 @@ def binarise(
         encoded: as `encode` makes it.
         out: is made; also gets ``binarise.log``.
         locks: as for ``jobs.run``.
+        splits: what there is.
+        dictionaries: a data folder of fairseq whose dictionaries are used; None: made here.
 
     Raises:
         StageError: fairseq failed; names the log.
     """
     out.mkdir()
     job = Job(
-        preprocess_command(encoded, out, preprocess, source, target),
+        preprocess_command(encoded, out, preprocess, source, target, splits, dictionaries),
         out / "binarise.log",
         out.parent,
         lambda: State(0.0, "fairseq-preprocess"),
@@ -173,14 +196,14 @@ def tokenise(lines: list[str], language: str) -> list[str]:
 
 def _learn_subwords(
     words: Path, out: Path, preprocess: Preprocess, languages: tuple[str, str], exact: bool
-) -> list[Encoder]:
+) -> list[Path]:
     """sentencepiece models, one for both languages or one for each; `exact`: no letter changes."""
     import sentencepiece
 
     groups: dict[str, Sequence[str]] = {f"spm.{language}": [language] for language in languages}
     if preprocess.joined:
         groups = {"spm": languages}
-    encoders: list[Encoder] = []
+    models = []
     for name, members in groups.items():
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -194,9 +217,15 @@ def _learn_subwords(
             )
         except RuntimeError as error:
             raise _wrong_size(error, preprocess.subwords, " and ".join(members)) from error
-        model = sentencepiece.SentencePieceProcessor(model_file=str(out / f"{name}.model"))
-        encoders += [partial(_split_up, model=model)] * len(members)
-    return encoders
+        models.append(out / f"{name}.model")
+    return models
+
+
+def _encoder(model: Path) -> Encoder:
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    return partial(_split_up, model=processor)
 
 
 def _sample(files: Sequence[Path]) -> Iterator[str]:

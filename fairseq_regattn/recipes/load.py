@@ -155,6 +155,13 @@ def _check(recipe: Recipe, path: Path) -> None:
     if data.gold and steps.tokenizer != "none":
         why = "none where there is data.gold, which counts the words of the text as it is"
         wrong.append(("preprocess.tokenizer", steps.tokenizer, why))
+    if recipe.summary is None and (data.references or data.original):
+        named = ("data.references and data.original", (data.references, data.original))
+        wrong.append((*named, "given for summaries only (summary)"))
+    if recipe.summary is not None and steps.tokenizer != "none":
+        wrong.append(("preprocess.tokenizer", steps.tokenizer, "none for summaries"))
+    if recipe.summary is not None and recipe.summary.bytes is not None and recipe.summary.bytes < 1:
+        wrong.append(("summary.bytes", recipe.summary.bytes, "at least 1, or null"))
     if not recipe.attention:
         wrong.append(("attention", recipe.attention, "at least one mapping"))
     if wrong:

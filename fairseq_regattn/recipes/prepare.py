@@ -10,12 +10,17 @@ from pathlib import Path
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes import encode, fetch, text
 from fairseq_regattn.recipes.recipe import Recipe
-from fairseq_regattn.recipes.stages import exclusive, produce, settings_key
+from fairseq_regattn.recipes.stages import StageError, exclusive, produce, settings_key
+from fairseq_regattn.recipes.text import SPLITS
 from fairseq_regattn.recipes.workspace import Workspace
 
 
 def open_workspace(
-    recipe: Recipe, output: Path, data: Path | None, dry_run: bool = False
+    recipe: Recipe,
+    output: Path,
+    data: Path | None,
+    dry_run: bool = False,
+    trained: Workspace | None = None,
 ) -> Workspace:
     """The folder for exactly these settings and this corpus; others live beside it.
 
@@ -24,28 +29,31 @@ def open_workspace(
         output: of the command line.
         data: folder of plain text, None where the recipe fetches its corpus.
         dry_run: it need not be there.
+        trained: workspace of the recipe whose models this one decodes.
 
     Raises:
         UsageError: no corpus in `data`, or none named by the recipe.
     """
+    splits = SPLITS if trained is None else ("test",)
     if data is not None:
-        corpus = fingerprint(recipe, data)
+        corpus = fingerprint(recipe, data, splits)
     elif recipe.data.mtdata or dry_run:
         corpus = json.dumps(recipe.data.mtdata, sort_keys=True).encode()
     else:
         raise UsageError(f"{recipe.name} fetches no corpus: give a folder of text with --data")
-    key = recipe.key(corpus)
+    key = recipe.key(corpus) if trained is None else recipe.key(corpus, trained.key.encode())
     folder = output / recipe.name / recipe.direction / f"settings-{key}"
-    return Workspace(recipe=recipe, folder=folder, key=key)
+    return Workspace(recipe=recipe, folder=folder, key=key, trained=trained)
 
 
-def fingerprint(recipe: Recipe, data: Path) -> bytes:
+def fingerprint(recipe: Recipe, data: Path, splits: Sequence[str] = SPLITS) -> bytes:
     """Of the contents of all files of the corpus."""
     digest = hashlib.sha256()
     files, gold = recipe.data.files, recipe.data.gold
     source, target = _languages(recipe)
-    folder = text.find_folder(data, source, target, files)
-    for path in text.corpus_files(folder, source, target, files, gold):
+    folder = text.find_folder(data, source, target, files, splits)
+    more = recipe.data.beside
+    for path in text.corpus_files(folder, source, target, files, gold, more, splits):
         digest.update(f"{path.name} {path.stat().st_size}\n".encode())
         with open(path, "rb") as file:
             while block := file.read(1 << 20):
@@ -71,11 +79,10 @@ def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
             sets = recipe.data.mtdata
             if produce(data, lambda folder: fetch.fetch(sets, folder, source, target)):
                 made.append("corpus")
-    files, gold = recipe.data.files, recipe.data.gold
-    folder = text.find_folder(data, source, target, files)
-    produce(
-        workspace.text, lambda out: _discard(text.take(folder, out, source, target, files, gold))
-    )
+    files, splits = recipe.data.files, workspace.splits
+    folder = text.find_folder(data, source, target, files, splits)
+    how = files, recipe.data.gold, recipe.data.beside, splits, recipe.summary is not None
+    produce(workspace.text, lambda out: _discard(text.take(folder, out, source, target, *how)))
     return [*made, "text"]
 
 
@@ -83,10 +90,19 @@ def preprocess(workspace: Workspace, locks: Sequence[int]) -> list[str]:
     """Tokens and binary data, unless they are there; returns what had to be made."""
     recipe, made = workspace.recipe, []
     how = recipe.preprocess, *_languages(recipe)
-    tokens, binary = workspace.tokens, workspace.binary
-    if produce(tokens, lambda out: _discard(encode.encode(workspace.text, out, *how))):
+    tokens, binary, splits = workspace.tokens, workspace.binary, workspace.splits
+    models: list[Path] = []
+    dictionaries = None
+    if workspace.trained is not None:
+        dictionaries = workspace.trained.binary
+        models = workspace.subword_models if recipe.preprocess.subwords else []
+        if not dictionaries.exists():
+            raise StageError(f"{workspace.trained.recipe.name}, whose models it decodes, failed")
+    if produce(
+        tokens, lambda out: _discard(encode.encode(workspace.text, out, *how, splits, models))
+    ):
         made.append("tokens")
-    if produce(binary, lambda out: encode.binarise(tokens, out, *how, locks)):
+    if produce(binary, lambda out: encode.binarise(tokens, out, *how, locks, splits, dictionaries)):
         made.append("bin")
     return made
 

@@ -27,6 +27,13 @@ class Data:
         default_factory=lambda: {"train": "train", "valid": "valid", "test": "test"}
     )
     gold: Optional[str] = None
+    references: List[str] = field(default_factory=list)
+    original: Optional[str] = None
+
+    @property
+    def beside(self) -> List[str]:
+        """Endings of more files of the test set."""
+        return [*self.references, *([self.original] if self.original else [])]
 
 
 @dataclass
@@ -41,8 +48,18 @@ class Preprocess:
 
 
 @dataclass
+class Summary:
+    """How summaries are finished and scored; explained in ``configs/summarization/base.yaml``."""
+
+    stem: bool = True
+    bytes: Optional[int] = None
+    brackets: bool = False
+    replace_unknown: bool = False
+
+
+@dataclass
 class Recipe:
-    """One translation experiment but for the attention mapping and the seed.
+    """One experiment but for the attention mapping and the seed.
 
     Attributes:
         title: for people.
@@ -50,6 +67,9 @@ class Recipe:
         train: what ``fairseq-hydra-train`` reads.
         generate: flags of ``fairseq-generate``, with underscores.
         attention: mappings that are compared unless ``--attention`` says otherwise.
+        summary: scores are ROUGE instead of BLEU where this is given.
+        decodes: file, beside this one, of a recipe whose models are used: only the test set and
+            what is done with the output are this one's.
         name: of the file, without ``.yaml``.
     """
 
@@ -61,6 +81,8 @@ class Recipe:
     train: Dict[str, Any] = field(default_factory=dict)
     generate: Dict[str, Any] = field(default_factory=dict)
     attention: List[str] = field(default_factory=lambda: ["softmax", "fusedmax"])
+    summary: Optional[Summary] = None
+    decodes: Optional[str] = None
     name: str = ""
 
     @property
@@ -95,8 +117,16 @@ class Recipe:
             contents: the rest of it: the corpus.
         """
         settings = asdict(self)
-        for name in ("title", "base", "profile", "attention", "name"):
+        for name in ("title", "base", "profile", "attention", "name", "decodes"):
             del settings[name]
+        # Younger than the first records, whose keys stay as they are.
+        later = [
+            (settings, "summary"),
+            *((settings["data"], n) for n in ("references", "original")),
+        ]
+        for section, name in later:
+            if not section[name]:
+                del section[name]
         train = settings["train"]
         for section, names in (("model", COMPARED), ("common", PASSING)):
             train[section] = {k: v for k, v in train[section].items() if k not in names}

@@ -8,11 +8,13 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 
 from fairseq_regattn.analysis import Hypothesis, markdown_table, text_table
 from fairseq_regattn.analysis.heatmap import draw_alignments
 from fairseq_regattn.analysis.html import Sentence, html_table, page
 from fairseq_regattn.analysis.records import Record
+from fairseq_regattn.analysis.statistics import longest_segment
 from fairseq_regattn.analysis.tables import table
 from fairseq_regattn.recipes.stages import partial_of
 from fairseq_regattn.recipes.workspace import Run, Workspace, read_lines
@@ -20,8 +22,17 @@ from fairseq_regattn.recipes.workspace import Run, Workspace, read_lines
 SENTENCES = 8
 LENGTHS = range(6, 15)
 """Pictures are of sentences with this many source tokens: more do not fit side by side."""
+SUMMARY_LENGTHS = range(10, 41)
+"""Of summaries, whose sources are longer: panels are drawn one above the other."""
+SPANS = 4
 LONGEST = 30
 """And of translations with no more tokens than this."""
+
+
+SUMMARY_NOTE = (
+    "ROUGE is F1 of whole outputs, and recall where only their first bytes are scored; 95 % "
+    "intervals, precision and p values are in the tables of all runs."
+)
 
 
 def write(workspace: Workspace, finished: Sequence[Run], records: Path) -> bool:
@@ -63,14 +74,19 @@ def _fill(
             shown[run.attention.title] = run.hypotheses()
     sentences = all_sentences(workspace, shown)
     chosen = _chosen(workspace, sentences)
-    for number, sentence in enumerate(chosen, 1):
-        name = re.sub(r"[^A-Za-z0-9.]+", "_", sentence.name)[:60]
-        for ending in ("png", "pdf"):
-            draw_alignments(
-                list(sentence.hypotheses.items()),
-                folder / f"alignment-{number}-{name}.{ending}",
-                heading=f"{sentence.name}: {sentence.source}\nreference: {sentence.reference}",
-            )
+    pictures = {"alignment": chosen}
+    if workspace.recipe.summary is not None:
+        pictures["span"] = longest_spans(sentences)
+    for kind, some in pictures.items():
+        for number, sentence in enumerate(some, 1):
+            name = re.sub(r"[^A-Za-z0-9.]+", "_", sentence.name)[:60]
+            told = f"{sentence.name}: {sentence.source}", f"reference: {sentence.reference}"
+            for ending in ("png", "pdf"):
+                draw_alignments(
+                    list(sentence.hypotheses.items()),
+                    folder / f"{kind}-{number}-{name}.{ending}",
+                    heading="\n".join(line for text in told for line in wrap(text, 110)),
+                )
     notes = _notes(read, bool(chosen))
     header, *body = table(read)
     text = "\n".join((text_table(read), "", *notes)) + "\n"
@@ -104,21 +120,38 @@ def _chosen(workspace: Workspace, sentences: Sequence[Sentence]) -> list[Sentenc
 
     Chosen by length and position alone, so that good and bad ones have the same chance.
     """
+    lengths = LENGTHS if workspace.recipe.summary is None else SUMMARY_LENGTHS
     short = [
         sentence
         for sentence, line in zip(sentences, workspace.sources)
-        if len(line.split()) in LENGTHS
+        if len(line.split()) in lengths
         and all(len(found.target) <= LONGEST for found in sentence.hypotheses.values())
     ]
     step = max(len(short) / SENTENCES, 1)
     return [short[int(step * i)] for i in range(min(SENTENCES, len(short)))]
 
 
+def longest_spans(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Those where one output word has the longest run of equal, non-zero weights in some model.
+
+    Chosen for what the paper shows of summaries, so not typical; longer inputs than pictures hold
+    are left out.
+    """
+    spans = []
+    for sentence in sentences:
+        found = list(sentence.hypotheses.values())
+        if all(len(h.source) in SUMMARY_LENGTHS and len(h.target) <= LONGEST for h in found):
+            matrices = (h.weights for h in found if h.weights is not None)
+            spans.append((max(int(longest_segment(w).max()) for w in matrices), sentence))
+    spans.sort(key=lambda pair: -pair[0])
+    return [sentence for longest, sentence in spans[:SPANS] if longest > 1]
+
+
 def _introduction(workspace: Workspace, titles: Sequence[str]) -> str:
     recipe = workspace.recipe
     train, test = (
-        len(read_lines(workspace.text / f"{split}.{recipe.data.target}"))
-        for split in ("train", "test")
+        len(read_lines(where.text / f"{split}.{where.recipe.data.target}"))
+        for split, where in (("train", workspace.trained or workspace), ("test", workspace))
     )
     return (
         f"{recipe.title}, {recipe.direction}: {train:,} sentences for training, {test:,} for the "
@@ -129,10 +162,15 @@ def _introduction(workspace: Workspace, titles: Sequence[str]) -> str:
 
 def _notes(read: Sequence[Record], pictures: bool) -> list[str]:
     seeds = sorted({record.seed for record in read})
-    noise = " One seed: differences of about one BLEU are noise." if len(seeds) == 1 else ""
+    noise = "One seed: differences of about one point are noise."
+    signatures = read[0].signatures
+    scores = [f"ROUGE: {text}" for name, text in signatures.items() if name.startswith("rouge")]
+    if "bleu" in signatures:
+        scores = [f"BLEU: {signatures['bleu']} (sacreBLEU {read[0].versions['sacrebleu']})"]
     notes = [
-        f"BLEU: {read[0].signatures['bleu']} (sacreBLEU {read[0].versions['sacrebleu']}), against "
-        f"the untouched reference text.{noise}",
+        f"{'; '.join(scores)}, against the untouched reference text.",
+        *([SUMMARY_NOTE] if read[0].summary is not None else []),
+        *([noise] if len(seeds) == 1 else []),
         "Non-zero weights: share of source positions, mean over the steps of all test "
         "translations; weights below 0.0000005 count as zero. Segments: runs of equal, non-zero "
         "neighbours in a step.",
@@ -142,8 +180,8 @@ def _notes(read: Sequence[Record], pictures: bool) -> list[str]:
     ]
     if not pictures:
         notes.append(
-            f"No heat maps: no test sentence has {LENGTHS[0]} to {LENGTHS[-1]} source tokens and "
-            f"translations of at most {LONGEST}."
+            "No heat maps: no test sentence is short enough to be drawn, with translations of at "
+            f"most {LONGEST} tokens."
         )
     if read[0].links is not None:
         notes.append(

@@ -6,31 +6,22 @@ import os
 import shutil
 import zipfile
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from pathlib import Path
 
-import torch
 from omegaconf import OmegaConf
 
-from fairseq_regattn.analysis import Hypothesis, alignment_statistics
-from fairseq_regattn.analysis.links import read_links, write_links
-from fairseq_regattn.analysis.machine import machine, versions
-from fairseq_regattn.analysis.matrices import write_matrices
-from fairseq_regattn.analysis.records import LINKS, Record, collect, text_key
-from fairseq_regattn.analysis.words import hard_links, join_subwords, word_weights
 from fairseq_regattn.recipes.commands import (
     generate_command,
     hydra_command,
+    on_cpu,
     relative,
     training_settings,
 )
-from fairseq_regattn.recipes.encode import tokenise
 from fairseq_regattn.recipes.jobs import Job
 from fairseq_regattn.recipes.progress import State, Tail
+from fairseq_regattn.recipes.score import score
 from fairseq_regattn.recipes.stages import StageError, partial_of
-from fairseq_regattn.recipes.workspace import Run, forced_hypotheses, read_lines
-from fairseq_regattn.scoring.alignment import alignment_scores
-from fairseq_regattn.scoring.translation import bleu, chrf, tokenised_bleu
+from fairseq_regattn.recipes.workspace import Run
 
 
 def jobs(run: Run, records: Path, command: str, until: str = "score") -> Iterator[Job]:
@@ -44,7 +35,11 @@ def jobs(run: Run, records: Path, command: str, until: str = "score") -> Iterato
     Raises:
         StageError: training left no checkpoint, or translations are incomplete.
     """
-    if not run.folder.exists():
+    if run.trained != run:
+        if not run.checkpoint.exists():
+            raise StageError(f"no model of {run.trained.title}: its training failed")
+        run.folder.mkdir(parents=True, exist_ok=True)
+    elif not run.folder.exists():
         yield _training(run)
         partial = partial_of(run.folder)
         if not (partial / "checkpoint_best.pt").exists():
@@ -69,13 +64,8 @@ def reached(run: Run, until: str) -> bool:
     """Whether a stage before scoring is done."""
     outputs = ["generate.txt"] + (["forced.txt"] if run.workspace.gold is not None else [])
     if until == "train":
-        return run.folder.exists()
+        return run.trained != run or run.folder.exists()
     return all((run.folder / name).exists() for name in outputs)
-
-
-def on_cpu(run: Run) -> bool:
-    """As the recipe says, or where there is nothing else."""
-    return bool(run.workspace.recipe.train["common"].get("cpu")) or not torch.cuda.is_available()
 
 
 def write_training_settings(run: Run, folder: Path) -> dict:
@@ -85,7 +75,7 @@ def write_training_settings(run: Run, folder: Path) -> dict:
         run.attention.settings,
         run.seed,
         relative(run.workspace.binary, folder),
-        on_cpu(run),
+        on_cpu(run.workspace.recipe),
     )
     folder.mkdir(parents=True, exist_ok=True)
     partial = partial_of(folder / "train.yaml")
@@ -111,8 +101,9 @@ def _generating(run: Run, output: Path, forced: bool) -> Job:
         command=generate_command(
             workspace.recipe,
             relative(workspace.binary, run.folder),
+            relative(run.checkpoint, run.folder),
             relative(model, run.folder) if model is not None else None,
-            on_cpu(run),
+            on_cpu(run.workspace.recipe),
             forced,
         ),
         log=run.folder / "generate.log",
@@ -120,71 +111,6 @@ def _generating(run: Run, output: Path, forced: bool) -> Job:
         state=_Counter(what, output, len(workspace.sources)).state,
         output=output,
     )
-
-
-def score(run: Run, records: Path, command: str) -> None:
-    """Against the untouched reference; writes alignments, and the record last."""
-    workspace, recipe = run.workspace, run.workspace.recipe
-    found = run.hypotheses()
-    texts = [hypothesis.text for hypothesis in found]
-    scores = {
-        "bleu": bleu(texts, workspace.references),
-        "chrf": chrf(texts, workspace.references),
-        "tokenised_bleu": tokenised_bleu(*_tokenised(run, found)),
-    }
-    write_matrices(run.folder / "alignments.npz", found)
-    subwords = bool(recipe.preprocess.subwords)
-    links = [hard_links(word_weights(hypothesis, subwords)[2]) for hypothesis in found]
-    write_links(run.folder / "alignments.links", links)
-    agreement = None
-    if workspace.gold is not None:
-        forced = [hard_links(word_weights(h, subwords)[2]) for h in forced_hypotheses(run)]
-        write_links(run.folder / "forced.links", forced)
-        scored = alignment_scores(forced, read_links(workspace.gold))
-        agreement = {name: getattr(scored, name) for name in LINKS}
-    log = run.log()
-    record = Record(
-        recipe=recipe.name,
-        direction=recipe.direction,
-        settings=workspace.key,
-        name=run.attention.name,
-        attention=run.attention.title,
-        mapping=run.attention.mapping,
-        seed=run.seed,
-        bleu=scores["bleu"].value,
-        chrf=scores["chrf"].value,
-        tokenised_bleu=scores["tokenised_bleu"].value,
-        signatures={name: score.signature for name, score in scores.items()},
-        valid_ppl=log.best_ppl,
-        updates=log.updates,
-        training_seconds=log.seconds,
-        processor_seconds=log.processor_seconds if on_cpu(run) else None,
-        tokens_per_second=sum(log.speeds) / max(len(log.speeds), 1),
-        alignments=alignment_statistics(h.weights for h in found if h.weights is not None),
-        links=agreement,
-        sentences=len(found),
-        test_key=text_key(workspace.references),
-        hypotheses_key=text_key(texts),
-        date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-        machine=machine(),
-        versions=versions(),
-        command=command,
-    )
-    collect(records, record, texts)
-
-
-def _tokenised(run: Run, found: list[Hypothesis]) -> tuple[list[str], list[str]]:
-    """Hypotheses and references in Moses' tokens, as the model made them where it works on them."""
-    recipe = run.workspace.recipe
-    target = str(recipe.data.target)
-    if recipe.preprocess.tokenizer != "moses":
-        texts = [hypothesis.text for hypothesis in found]
-        return tokenise(texts, target), tokenise(run.workspace.references, target)
-    made = [" ".join(hypothesis.target) for hypothesis in found]
-    references = read_lines(run.workspace.tokens / f"test.{target}")
-    if not recipe.preprocess.subwords:
-        return made, references
-    return join_subwords(made), join_subwords(references)
 
 
 def _mend_checkpoints(folder: Path) -> None:

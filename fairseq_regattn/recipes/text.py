@@ -32,6 +32,7 @@ CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
 
 SPECIAL = re.compile(r"(?<!\S)(?:<s>|</s>|<pad>|<unk>)(?!\S)")
 """Words that stand for something else in a dictionary of fairseq."""
+SPECIAL_BUT_UNKNOWN = re.compile(r"(?<!\S)(?:<s>|</s>|<pad>)(?!\S)")
 MARK = re.compile(r"@@(?!\S)|▁")
 """What marks subwords, which scores are not made of."""
 
@@ -63,18 +64,25 @@ class Faults:
             raise UsageError("\n".join([*self.messages, *more]))
 
 
-def find_folder(data: Path, source: str, target: str, files: Mapping[str, str]) -> Path:
+def find_folder(
+    data: Path,
+    source: str,
+    target: str,
+    files: Mapping[str, str],
+    splits: Sequence[str] = SPLITS,
+) -> Path:
     """Where the text of a pair lies: the folder itself, or one for the pair in it.
 
     Args:
         data: what the user gave.
         files: names before the language, for train, valid and test.
+        splits: those that are wanted.
 
     Raises:
         UsageError: none of the files is in any of them; names what was looked for.
     """
     folders = [data, data / f"{source}-{target}", data / f"{target}-{source}"]
-    names = [f"{files[split]}.{lang}" for split in SPLITS for lang in (source, target)]
+    names = [f"{files[split]}.{lang}" for split in splits for lang in (source, target)]
     for folder in folders:
         if any(_existing(folder / name) for name in names):
             return folder
@@ -85,11 +93,18 @@ def find_folder(data: Path, source: str, target: str, files: Mapping[str, str]) 
 
 
 def corpus_files(
-    folder: Path, source: str, target: str, files: Mapping[str, str], gold: str | None = None
+    folder: Path,
+    source: str,
+    target: str,
+    files: Mapping[str, str],
+    gold: str | None = None,
+    more: Sequence[str] = (),
+    splits: Sequence[str] = SPLITS,
 ) -> list[Path]:
     """All files that ``take`` would read, of those that exist."""
-    names = [f"{files[split]}.{language}" for split in SPLITS for language in (source, target)]
-    names += [f"{files['test']}.names", *([gold] if gold else [])]
+    names = [f"{files[split]}.{language}" for split in splits for language in (source, target)]
+    names += [f"{files['test']}.{ending}" for ending in ("names", *more)]
+    names += [gold] if gold else []
     return [path for name in names if (path := _existing(folder / name)) is not None]
 
 
@@ -100,6 +115,9 @@ def take(
     target: str,
     files: Mapping[str, str],
     gold: str | None = None,
+    more: Sequence[str] = (),
+    splits: Sequence[str] = SPLITS,
+    unknown: bool = False,
 ) -> dict[str, Counter]:
     """Check a corpus and copy it, as ``train.ro``, ``train.en``, ... and ``counts.json``.
 
@@ -113,6 +131,9 @@ def take(
         source, target: languages, which are the endings of the files.
         files: names before the language, for train, valid and test.
         gold: file in `folder` with the alignments of the test set, which becomes ``test.links``.
+        more: endings of further files of the test set, a line a pair: other references.
+        splits: what is taken, ``test`` at least.
+        unknown: ``<unk>`` may stand in the text, for words that nobody knows.
 
     Returns:
         For each split how many pairs were read, kept and dropped, and why. Printed, too.
@@ -126,18 +147,20 @@ def take(
     faults = Faults()
     paths = {
         (split, language): _find(folder / f"{files[split]}.{language}", faults)
-        for split in SPLITS
+        for split in splits
         for language in (source, target)
     }
+    beside = {name: _find(folder / f"{files['test']}.{name}", faults) for name in more}
     links = _find(folder / gold, faults) if gold else None
     faults.check()
 
     out.mkdir()
-    counts = {split: Counter({"read": 0, "kept": 0}) for split in SPLITS}
+    counts = {split: Counter({"read": 0, "kept": 0}) for split in splits}
+    special = SPECIAL_BUT_UNKNOWN if unknown else SPECIAL
 
     def read(split: str) -> Iterator[Pair]:
         yield from _read_pairs(
-            (paths[split, source], paths[split, target]), split, faults, counts[split]
+            (paths[split, source], paths[split, target]), split, faults, counts[split], special
         )
 
     def write(split: str, pairs: Iterable[Pair]) -> None:
@@ -145,15 +168,20 @@ def take(
         if not counts[split]["kept"]:
             faults.add(f"{paths[split, source]}: nothing is left of {split}: {told(counts[split])}")
 
-    held_out = {split: list(read(split)) for split in ("valid", "test")}
+    held_out = {split: list(read(split)) for split in splits if split != "train"}
     for split, pairs in held_out.items():
         write(split, pairs)
-    write("train", _new(read("train"), held_out, counts["train"]))
-    for name, path in (("links", links), ("names", _existing(folder / f"{files['test']}.names"))):
+    if "train" in splits:
+        write("train", _new(read("train"), held_out, counts["train"]))
+    names = _existing(folder / f"{files['test']}.names")
+    for name, path in {"links": links, "names": names, **beside}.items():
         if path is not None:
             lines = list(read_lines(path, faults, Counter()))
             if len(lines) != counts["test"]["read"]:
                 faults.add(f"{path} has {len(lines):,} lines, test {counts['test']['read']:,}")
+            if name in beside:
+                for number, line in enumerate(lines, start=1):
+                    _check_test_line(line, f"{path}:{number}", faults, special)
             (out / f"test.{name}").write_bytes("".join(f"{s}\n" for s in lines).encode())
     if links is not None and not faults.messages:
         _check_links(links, held_out["test"])
@@ -220,9 +248,13 @@ def _clean(text: str, tally: Counter) -> str:
 
 
 def _read_pairs(
-    paths: tuple[Path, Path], split: str, faults: Faults, tally: Counter
+    paths: tuple[Path, Path],
+    split: str,
+    faults: Faults,
+    tally: Counter,
+    special: re.Pattern[str],
 ) -> Iterator[Pair]:
-    """Pairs without an empty side."""
+    """Pairs without an empty side, and without words that match `special`."""
     lengths = [0, 0]
     sides = [read_lines(path, faults, tally) for path in paths]
     for source, target in with_progress(zip_longest(*sides), split):
@@ -233,10 +265,10 @@ def _read_pairs(
         tally["read"] += 1
         if split == "test":
             for path, text in zip(paths, (source, target)):
-                _check_test_line(text, f"{path}:{tally['read']}", faults)
+                _check_test_line(text, f"{path}:{tally['read']}", faults, special)
         if not source or not target:
             tally["dropped: empty line on a side"] += 1
-        elif SPECIAL.search(source) or SPECIAL.search(target):
+        elif special.search(source) or special.search(target):
             tally["dropped: a word that fairseq has another use for, such as <pad>"] += 1
         else:
             tally["kept"] += 1
@@ -263,11 +295,11 @@ def _check_links(path: Path, pairs: Sequence[Pair]) -> None:
                 )
 
 
-def _check_test_line(text: str, place: str, faults: Faults) -> None:
+def _check_test_line(text: str, place: str, faults: Faults, special: re.Pattern[str]) -> None:
     """Test sets stay whole, so what cannot be translated or scored is a fault."""
     if not text:
         faults.add(f"{place}: empty line in the test set")
-    for what, pattern in (("word that fairseq has another use for", SPECIAL), ("subword", MARK)):
+    for what, pattern in (("word that fairseq has another use for", special), ("subword", MARK)):
         found = pattern.search(text)
         if found:
             faults.add(f"{place}: a {what} in the test set: {found[0].strip()!r}")

@@ -43,6 +43,12 @@ class Work:
         last = STAGES.index(self.options.stage)
         # A record may come from another machine: then nothing of its run need be here.
         pending = [one for one in self.wanted if not one.record(self.options.records).exists()]
+        decoded = {one.checkpoint for one in pending}
+        pending = [
+            one
+            for one in self.wanted
+            if one in pending or (one.checkpoint in decoded and not one.checkpoint.exists())
+        ]
         finished = len(self.wanted) - len(pending)
         if finished:
             print(f"{finished} of {len(self.wanted)} runs are finished already")
@@ -93,13 +99,18 @@ class Work:
         until = STAGES[min(last, STAGES.index("score"))]
         stages = ", ".join(STAGES[2 : STAGES.index(until) + 1])
         self._announce(2, f"{stages} of {len(pending)} runs")
-        records = self.options.records
+        # What decodes a model of another run waits for all of these.
+        for own in (True, False):
+            self._chains([one for one in pending if (one.trained == one) is own], until)
+
+    def _chains(self, pending: Sequence[Run], until: str) -> None:
+        """Runs side by side."""
         chains = []
         for one in pending:
-            jobs = runs.jobs(one, records, self.command, until)
             if until != "score" and runs.reached(one, until):
                 continue
             self.made.append(one.title)
+            jobs = runs.jobs(one, self.options.records, self.command, until)
             chains.append(Chain(one.title, jobs))
         if not chains:
             return
@@ -115,7 +126,7 @@ class Work:
         if not any(one.record(records).exists() for one in self.wanted):
             return
         wanted = list(dict.fromkeys(one.workspace for one in self.wanted))
-        counts = significance(records, [w.references for w in wanted if w.text.exists()])
+        counts = significance(records, [w.all_references for w in wanted if w.text.exists()])
         if counts.left:
             print(f"      p values of {counts.left} runs wait for the text of their test sets")
         for workspace in wanted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from fairseq_regattn.recipes.options import Attention
 from fairseq_regattn.recipes.progress import TrainingLog
 from fairseq_regattn.recipes.recipe import Recipe
 from fairseq_regattn.recipes.stages import StageError
+from fairseq_regattn.recipes.text import SPLITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +24,13 @@ class Workspace:
         recipe: of one direction.
         folder: everything is in here.
         key: of the settings.
+        trained: where the models come from, if they are not trained here.
     """
 
     recipe: Recipe
     folder: Path
     key: str
+    trained: Workspace | None = None
 
     @property
     def text(self) -> Path:
@@ -48,8 +51,21 @@ class Workspace:
         """That of the target language, None for words."""
         if not self.recipe.preprocess.subwords:
             return None
-        name = "spm" if self.recipe.preprocess.joined else f"spm.{self.recipe.data.target}"
-        return self.tokens / f"{name}.model"
+        return self.subword_models[-1]
+
+    @property
+    def subword_models(self) -> list[Path]:
+        """Of the source and the target language; one for both where they are joined."""
+        names = [f"spm.{self.recipe.data.source}", f"spm.{self.recipe.data.target}"]
+        if self.recipe.preprocess.joined:
+            names = ["spm"]
+        folder = self.trained.tokens if self.trained else self.tokens
+        return [folder / f"{name}.model" for name in names]
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """What is prepared here."""
+        return ("test",) if self.trained else SPLITS
 
     @cached_property
     def sources(self) -> list[str]:
@@ -60,6 +76,12 @@ class Workspace:
     def references(self) -> list[str]:
         """Untouched."""
         return read_lines(self.text / f"test.{self.recipe.data.target}")
+
+    @cached_property
+    def all_references(self) -> list[list[str]]:
+        """For each test sentence, one or more, untouched."""
+        others = [read_lines(self.text / f"test.{name}") for name in self.recipe.data.references]
+        return [list(lines) for lines in zip(self.references, *others)]
 
     @property
     def gold(self) -> Path | None:
@@ -90,6 +112,18 @@ class Run:
         """Exists once the model is trained; until then its folder ends in ``.partial``."""
         return self.workspace.folder / "models" / self.name
 
+    @property
+    def trained(self) -> Run:
+        """The run whose model is used: itself, unless its recipe decodes those of another."""
+        if self.workspace.trained is None:
+            return self
+        return replace(self, workspace=self.workspace.trained)
+
+    @property
+    def checkpoint(self) -> Path:
+        """The best on the validation split."""
+        return self.trained.folder / "checkpoint_best.pt"
+
     def record(self, records: Path) -> Path:
         """In a folder of records; exists once the run is finished."""
         recipe, name = self.workspace.recipe, f"{self.name}-{self.workspace.key}.json"
@@ -99,7 +133,7 @@ class Run:
         """Of the training, read to its end."""
         settings = self.workspace.recipe.train.get("optimization", {})
         log = TrainingLog(
-            (folder or self.folder) / "train.log",
+            (folder or self.trained.folder) / "train.log",
             max_update=settings.get("max_update", 0),
             max_epoch=settings.get("max_epoch", 0),
         )

@@ -1,1 +1,10 @@
-"""Scores of translations and of alignments; nothing here imports fairseq."""
+"""Scores of translations, summaries and alignments; nothing here imports fairseq."""
+
+from typing import NamedTuple
+
+
+class Score(NamedTuple):
+    """A number with what is needed to make it again: a signature such as sacreBLEU's."""
+
+    value: float
+    signature: str

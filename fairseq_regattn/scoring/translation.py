@@ -6,22 +6,15 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
 from fairseq_regattn.errors import ArgumentError, UsageError
+from fairseq_regattn.scoring import Score
 
 SUBWORD = re.compile(r"@@(?= |$)|▁")
 """What subword-nmt leaves at the end of a piece, and sentencepiece at the start of a word."""
-
-
-class Score(NamedTuple):
-    """A number with what is needed to make it again: sacreBLEU's signature."""
-
-    value: float
-    signature: str
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:

@@ -23,6 +23,7 @@ from fairseq_regattn.errors import UsageError
 from fairseq_regattn.scoring.translation import compare
 
 REFERENCES = [f"this is line {number} of the text" for number in range(12)]
+TEST_SET = [[line] for line in REFERENCES]
 GOOD = [f"this is line {number} of a text" for number in range(12)]
 BAD = [f"line {number} is this" for number in range(12)]
 
@@ -55,7 +56,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path, record):
         (lambda c: c.pop("bleu"), "lacks key bleu"),
         (lambda c: c.update(blue=1), "has the unknown key blue"),
         (lambda c: c["alignments"].pop("steps"), "alignments lacks key steps"),
-        (lambda c: c.update(bleu="20"), "bleu must be of type float, got '20'"),
+        (lambda c: c.update(bleu="20"), "bleu must be of type float . None, got '20'"),
         (lambda c: c.update(seed=True), "seed must be of type int, got True"),
         (lambda c: c.update(links={"aer": 1}), "links must have the keys aer, precision"),
     ],
@@ -124,7 +125,7 @@ def test_p_values_are_those_of_the_texts_and_computed_once(tmp_path, add, monkey
     german = add(BAD, "sparsemax", direction="ro-de", test_key=text_key(lines))
     add(GOOD, direction="ro-de", test_key=text_key(lines))
 
-    assert significance(tmp_path, [REFERENCES]) == (1, 0, 1)
+    assert significance(tmp_path, [TEST_SET]) == (1, 0, 1)
     found = read_comparisons(tmp_path, read_records(tmp_path))
     assert found == {fused.path: compare(GOOD, {"x": BAD}, REFERENCES)["x"]}
     assert found[fused.path]["bleu"].value < 0.01
@@ -135,16 +136,16 @@ def test_p_values_are_those_of_the_texts_and_computed_once(tmp_path, add, monkey
     with monkeypatch.context() as patched:
         patched.setattr("fairseq_regattn.analysis.significance.compare", fail)
         before = (tmp_path / FILE).read_bytes()
-        assert significance(tmp_path, [GOOD]) == (0, 1, 1)
+        assert significance(tmp_path, [[[line] for line in GOOD]]) == (0, 1, 1)
         assert (tmp_path / FILE).read_bytes() == before
 
-    assert significance(tmp_path, [lines]) == (1, 1, 0)
+    assert significance(tmp_path, [[[line] for line in lines]]) == (1, 1, 0)
     assert set(read_comparisons(tmp_path, read_records(tmp_path))) == {fused.path, german.path}
 
     # softmax is trained anew: what is known of the old one is no longer shown, then dropped
     assert add([*GOOD[:-1], "end"]).path == softmax.path
     assert set(read_comparisons(tmp_path, read_records(tmp_path))) == {german.path}
-    assert significance(tmp_path, [GOOD]) == (0, 1, 1)
+    assert significance(tmp_path, [[[line] for line in GOOD]]) == (0, 1, 1)
     assert len(json.loads((tmp_path / FILE).read_bytes())) == 1
 
 

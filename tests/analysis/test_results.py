@@ -52,7 +52,7 @@ def test_means_over_seeds_and_differences_of_the_same_seeds(record):
 
 
 def test_one_seed_is_told(record):
-    assert "One seed: differences of about one BLEU are noise." in notes(Sweep([record()], {}))
+    assert "One seed: differences of about one point are noise." in notes(Sweep([record()], {}))
     runs = [record(), record(seed=2), record(direction="en-ro")]
     assert any(note.startswith("One seed in toy en-ro: diff") for note in notes(Sweep(runs, {})))
 
@@ -162,7 +162,7 @@ def test_from_records_to_files(tmp_path, capsys, monkeypatch, record):
         lines = [line.format(number) for number in range(9)]
         made = record(name, hypotheses_key=text_key(lines), **keys)
         collect(tmp_path, made, lines)
-    significance(tmp_path, [references])
+    significance(tmp_path, [[[line] for line in references]])
 
     out = tmp_path / "results"
     monkeypatch.setattr(sys, "argv", ["analysis", str(tmp_path), "--out", str(out)])
