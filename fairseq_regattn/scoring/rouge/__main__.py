@@ -54,7 +54,7 @@ def score(rouge: Rouge, corpus: Corpus, baseline: str | None = None) -> dict[str
         baseline: the system that all others are compared with.
 
     Raises:
-        UsageError: as for :meth:`Rouge.system`; there is nothing but the baseline.
+        UsageError: as for :meth:`Rouge.system`; the baseline is not there, or nothing else is.
     """
     if baseline is not None and baseline not in corpus.systems:
         raise UsageError(f"there is no {baseline} to compare with")

@@ -116,6 +116,11 @@ def test_all_numbers_as_json(files, run, arguments, rouge):
     }
     table = run("made", *arguments, "first", "second", "--json", "folder/x.json")
     assert json.loads((files / "folder" / "x.json").read_bytes()) == result
+    for kind, scores in result["systems"]["made"]["scores"].items():
+        assert scores["recall"]["low"] < scores["recall"]["value"] < scores["recall"]["high"]
+        percent = [{key: f"{100 * n:.2f}" for key, n in found.items()} for found in scores.values()]
+        cells = [f"{found['value']} ({found['low']}-{found['high']})" for found in percent]
+        assert ["made", kind, *cells] in [re.split("  +", line) for line in table.splitlines()]
     assert "2 of made (1 empty)\nreferences without tokens: 1\n" in table
     assert [path.name for path in (files / "folder").iterdir()] == ["x.json"]
     assert rouge.signature([2]) in table
