@@ -77,8 +77,8 @@ class Rouge:
     _matchers: Mapping[str, Matcher] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.types:
-            raise ArgumentError("types", self.types, "at least one type")
+        if not self.types or len(set(self.types)) < len(self.types):
+            raise ArgumentError("types", self.types, "at least one type, each once")
         if self.several not in SEVERAL:
             raise ArgumentError("several", self.several, " or ".join(SEVERAL))
         if self.limit is not None and (
