@@ -126,12 +126,11 @@ def notes(sweep: Sweep) -> list[str]:
         found.append(
             f"{name}: {'; '.join(each)}" + (" (differ: compare with care)" * (len(each) > 1))
         )
-    tests = {
-        f"p of {name}: {score.signature}"
-        for scores in sweep.comparisons.values()
-        for name, score in scores.items()
-    }
-    found += sorted(tests)
+    tests: dict[str, dict[str, None]] = {}
+    for scores in sweep.comparisons.values():
+        for name, score in sorted(scores.items()):
+            tests.setdefault(score.signature, {})[name] = None
+    found += [f"p of {', '.join(compared)}: {signature}" for signature, compared in tests.items()]
     uncompared = [
         record
         for record in records
