@@ -1,5 +1,7 @@
 """Reading recipes, and what tells two of them apart."""
 
+import json
+
 import pytest
 
 from fairseq_regattn.errors import UsageError
@@ -43,7 +45,7 @@ def test_base_profile_and_changes(write):
         ("preprocess: {max_words: 0}", [], ["preprocess.max_words", "at least 1"]),
         ("data: {source: ro, target: ro}", [], ["data.target", "another language"]),
         ("data: {files: {dev: x}}", [], ["data.files", "train, valid and test", "dev"]),
-        ("profile: papre", [], ["profile", "'papre'", "modern, paper"]),
+        ("profile: papre", [], ["some.yaml", "profile", "'papre'", "modern, paper"]),
         ("base: none.yaml", [], ["none.yaml", "no such recipe"]),
         ("a: [", [], ["some.yaml", "not YAML", "line 1"]),
         ("- a", [], ["some.yaml", "keys and values"]),
@@ -128,3 +130,32 @@ def test_other_settings_have_another_folder(tmp_path, write_text):
     (text / "test.names").write_text("a\nb\nc\nd\n", encoding="utf-8")
     others.append(folder())
     assert len({same, *others}) == 8
+
+
+@pytest.mark.parametrize(
+    ("key", "whole", "real"),
+    [
+        ("optimization.lr", "[1]", "[1.0]"),
+        ("optimization.lr", "[1,0.5]", "[1.0,0.5]"),
+        ("model.dropout", "0", "0.0"),
+        ("model.encoder_dropout_in", "0", "0.0"),  # a key that the profile has not
+        ("optimization.max_update", "1000", "1e3"),
+        ("generate.lenpen", "2", "2.0"),
+    ],
+)
+def test_one_number_is_one_setting_however_it_is_written(tmp_path, write_text, key, whole, real):
+    text = write_text(tmp_path / "text")
+    plain, one, other = (
+        open_workspace(load_recipe(PLAIN, changes).towards("es-en"), tmp_path / "out", text).key
+        for changes in ([], [f"{key}={whole}"], [f"{key}={real}"])
+    )
+    assert one == other != plain
+
+
+def test_numbers_keep_the_form_that_keys_of_finished_runs_were_made_with():
+    """``docs/translation/records`` has names with these keys."""
+    train = load_recipe(CONFIGS / "translation" / "tatoeba.yaml").train
+    assert (
+        json.dumps(train["optimization"]) == '{"max_update": 1500, "lr": [0.004], "clip_norm": 1.0}'
+    )
+    assert json.dumps(train["lr_scheduler"]["total_num_update"]) == "1500"
