@@ -27,7 +27,10 @@ RESERVED = {
     **{f"train.model.attention_{name}": f"--attention-{name}" for name in RANGES},
     "train.common.seed": "--seed",
     "train.common.user_dir": "the recipe's own plugin",
+    "train.common.log_format": "the run, which reads times and perplexity from its log",
     "train.checkpoint.save_dir": "--output",
+    "train.checkpoint.no_save": "the run, which goes on from checkpoints",
+    "train.dataset.disable_validation": "the run, which translates with the best checkpoint",
     "train.task": "the direction",
 }
 """What a recipe cannot set, and what does."""
