@@ -10,7 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairseq_regattn.analysis.records import (
     Record,
@@ -25,6 +25,9 @@ from fairseq_regattn.recipes.stages import rewrite
 from fairseq_regattn.scoring.translation import Score, compare
 
 FILE = "comparisons.json"
+
+TESTED = ("bleu", "chrf")
+"""Scores that have a p value."""
 
 
 class Counts(NamedTuple):
@@ -44,6 +47,9 @@ def significance(folder: Path, references: Iterable[Sequence[str]]) -> Counts:
         folder: of records; gets ``comparisons.json``. What is in there of runs that are gone or
             have been made anew is dropped.
         references: untouched texts of test sets; each run finds its own.
+
+    Raises:
+        UsageError: there are no records, or a file cannot be read or is not what was written.
     """
     texts = {text_key(lines): lines for lines in references}
     known = _read(folder)
@@ -74,10 +80,14 @@ def significance(folder: Path, references: Iterable[Sequence[str]]) -> Counts:
 
 
 def read_comparisons(folder: Path, records: Sequence[Record]) -> dict[Path, dict[str, Score]]:
-    """p values under ``bleu`` and ``chrf`` by :attr:`Record.path`, of those that are known."""
+    """p values under ``bleu`` and ``chrf`` by :attr:`Record.path`, of those that are known.
+
+    Raises:
+        UsageError: the file is not what was written.
+    """
     known = _read(folder)
     return {
-        record.path: {name: Score(**known[key][name]) for name in ("bleu", "chrf")}
+        record.path: {name: Score(**known[key][name]) for name in TESTED}
         for record, baseline in pairs(records)
         for key in [_key(record, baseline)]
         if key in known
@@ -104,12 +114,18 @@ def _read(folder: Path) -> dict:
         return {}
     content = read_json(path)
     wrong = f"{path} is not what was written: remove it, and compare again where references are"
-    if not isinstance(content, dict):
+    if not isinstance(content, dict) or not all(map(_is_comparison, content.values())):
         raise UsageError(wrong)
-    for entry in content.values():
-        try:
-            for name in ("bleu", "chrf"):
-                Score(**entry[name])
-        except (KeyError, TypeError):
-            raise UsageError(wrong) from None
     return content
+
+
+def _is_comparison(entry: Any) -> bool:
+    """Whether it is what ``significance`` writes of a run."""
+    try:
+        scores = [Score(**entry[name]) for name in TESTED]
+        return isinstance(entry["run"], str) and all(
+            isinstance(score.value, (int, float)) and isinstance(score.signature, str)
+            for score in scores
+        )
+    except (KeyError, TypeError):
+        return False
