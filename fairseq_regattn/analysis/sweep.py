@@ -70,6 +70,13 @@ MEASURES = (
         "The value of Moses' multi-bleu.perl.",
     ),
     Measure(
+        "valid_ppl",
+        "Validation perplexity",
+        lambda record, _: record.valid_ppl,
+        "{:.1f}",
+        "The lowest of the training, by token of the model: a subword where it has subwords.",
+    ),
+    Measure(
         "nonzero",
         "Non-zero weights (%)",
         lambda record, _: 100 * record.alignments.nonzero,
@@ -83,6 +90,13 @@ MEASURES = (
         lambda record, _: record.alignments.segments,
         "{:.2f}",
         "Runs of equal, non-zero neighbours in a step, mean over all steps.",
+    ),
+    Measure(
+        "entropy",
+        "Entropy (bits)",
+        lambda record, _: record.alignments.entropy,
+        "{:.2f}",
+        "Of the weights of a step, mean over all steps: 0 where one position has all the weight.",
     ),
     Measure(
         "training_time_ratio",
