@@ -33,7 +33,7 @@ CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
 SPECIAL = re.compile(r"(?<!\S)(?:<s>|</s>|<pad>|<unk>)(?!\S)")
 """Words that stand for something else in a dictionary of fairseq."""
 MARK = re.compile(r"@@(?!\S)|▁")
-"""What marks subwords, which scores are not made of."""
+"""What marks subwords. Scores are not made of them, so a model must not learn to write them."""
 
 Pair = tuple[str, str]
 
@@ -104,7 +104,8 @@ def take(
     """Check a corpus and copy it, as ``train.ro``, ``train.en``, ... and ``counts.json``.
 
     Test sets stay whole. Training pairs are dropped where the pair is also in the validation or
-    test set, or the source sentence in the test set (but for white space).
+    test set, or the source sentence in the test set (but for white space); training and validation
+    pairs with an empty side, a word that fairseq has another use for, or a mark of subwords.
 
     Args:
         folder: has ``<files[split]>.<language>``, or the same with ``.gz``. Names of the test
@@ -238,6 +239,8 @@ def _read_pairs(
             tally["dropped: empty line on a side"] += 1
         elif SPECIAL.search(source) or SPECIAL.search(target):
             tally["dropped: a word that fairseq has another use for, such as <pad>"] += 1
+        elif MARK.search(source) or MARK.search(target):
+            tally["dropped: a mark of subwords, @@ or ▁"] += 1
         else:
             tally["kept"] += 1
             yield source, target
