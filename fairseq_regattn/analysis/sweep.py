@@ -41,7 +41,9 @@ def _time_ratio(record: Record, softmax: Record | None) -> float | None:
         return None
     if record.processor_seconds and softmax.processor_seconds:
         return record.processor_seconds / softmax.processor_seconds
-    return record.training_seconds / softmax.training_seconds if softmax.training_seconds else None
+    if record.training_seconds and softmax.training_seconds:
+        return record.training_seconds / softmax.training_seconds
+    return None  # trained by hand, without the log that tells
 
 
 MEASURES = (

@@ -69,6 +69,17 @@ def test_no_softmax_no_difference_and_no_ratio(record):
     assert cell(sweep, title, "toy en-ro", "softmax") == "1.00"
 
 
+def test_no_ratio_of_times_that_are_not_known(record):
+    for times in ((0.0, 200.0), (200.0, 0.0), (0.0, 0.0)):
+        softmax, fused = (
+            record(name, training_seconds=seconds)
+            for name, seconds in zip(("softmax", FUSED), times)
+        )
+        sweep = Sweep([softmax, fused, record(seed=2)], {})
+        title, column = "Training time, softmax = 1", "fusedmax, lambda 0.1"
+        assert cell(sweep, title, "toy ro-en", column) == "-"
+
+
 def test_other_tables(record):
     statistics = AlignmentStatistics(9, 0.125, 2.345, 0.75)
     links = dict(zip(LINKS, (0.256, 0.5, 0.6, 0.7)))

@@ -196,6 +196,7 @@ def test_processor_time_of_runs_that_ended_by_themselves(tmp_path):
     path = tmp_path / "train.log"
     path.write_text("$ a\n# processor seconds: 2.25\n$ b\n# processor seconds: 4.50\n")
     log = TrainingLog(path)
+    assert log.processor_seconds is None  # not read yet, as one that is not there
     log.read()
     assert log.processor_seconds == 6.75
 

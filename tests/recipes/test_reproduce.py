@@ -168,7 +168,7 @@ def test_a_dry_run_is_a_script_that_runs(tmp_path, capsys, write_text):
     """What it makes by hand is what the command itself then takes for made."""
     text, out = write_text(tmp_path / "text"), tmp_path / "it's out"
     (text / "test.links").write_text("0-0\n" * 4, encoding="utf-8")
-    same = ["--attention=sparsemax", "data.gold=test.links"]
+    same = ["--attention=sparsemax", "data.gold=test.links", 'title="two\\nlines"']
     assert reproduce(options(text, out, *same, "--stage=preprocess"), "") == 0
     capsys.readouterr()
     assert reproduce(options(text, out, *same, "--dry-run"), "reproduce.sh --dry-run") == 0
@@ -180,6 +180,10 @@ def test_a_dry_run_is_a_script_that_runs(tmp_path, capsys, write_text):
     assert {"checkpoint_best.pt", "generate.txt", "forced.txt"} <= {p.name for p in before}
     assert reproduce(options(text, out, *same), "") == 0
     assert {path: states(run.folder)[path] for path in before} == before
+    [record] = read_records(out / "records")
+    assert record.updates == 6
+    assert record.training_seconds > 0
+    assert record.processor_seconds is None
     # The line of flags trains the same model.
     [flags] = re.findall(r"^# \((cd .* && fairseq-train .*)\)$", script, re.MULTILINE)
     elsewhere = run.folder.with_name("by-flags")
