@@ -103,6 +103,7 @@ def check_generate(generate: Mapping[str, Any], path: Path) -> None:
         if name in RUNS_OWN:
             raise UsageError(f"{path}: generate.{name} is not for recipes to set")
     parser = options.get_generation_parser()
+    parser.allow_abbrev = False  # nor an abbreviation of what was refused above
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):

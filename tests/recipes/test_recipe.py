@@ -69,6 +69,7 @@ def test_base_profile_and_changes(write):
         ("data: {gold: g}\npreprocess: {tokenizer: moses}", [], ["none where", "data.gold"]),
         ("title: x", ["generate.score_reference=true"], ["score_reference", "not for recipes"]),
         ("title: x", ["generate.nbest=2"], ["nbest", "not for recipes"]),
+        ("title: x", ["generate.nbes=2"], ["--nbes", "no flag of fairseq-generate"]),
         ("title: x", ["generate.beem=3"], ["--beem", "no flag of fairseq-generate"]),
         ("title: x", ["generate.beam=many"], ["--beam", "many"]),
         ("title: x", ["model.foo=1"], ["foo"]),
