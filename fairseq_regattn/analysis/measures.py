@@ -39,7 +39,9 @@ def _time_ratio(record: Record, softmax: Record | None) -> float | None:
         return None
     if record.processor_seconds and softmax.processor_seconds:
         return record.processor_seconds / softmax.processor_seconds
-    return record.training_seconds / softmax.training_seconds if softmax.training_seconds else None
+    if record.training_seconds and softmax.training_seconds:
+        return record.training_seconds / softmax.training_seconds
+    return None  # trained by hand, without the log that tells
 
 
 MEASURES = (
@@ -71,6 +73,13 @@ MEASURES = (
         kind="translations",
     ),
     Measure(
+        "valid_ppl",
+        "Validation perplexity",
+        lambda record, _: record.valid_ppl,
+        "{:.1f}",
+        "The lowest of the training, by token of the model: a subword where it has subwords.",
+    ),
+    Measure(
         "nonzero",
         "Non-zero weights (%)",
         lambda record, _: 100 * record.alignments.nonzero,
@@ -84,6 +93,13 @@ MEASURES = (
         lambda record, _: record.alignments.segments,
         "{:.2f}",
         "Runs of equal, non-zero neighbours in a step, mean over all steps.",
+    ),
+    Measure(
+        "entropy",
+        "Entropy (bits)",
+        lambda record, _: record.alignments.entropy,
+        "{:.2f}",
+        "Of the weights of a step, mean over all steps: 0 where one position has all the weight.",
     ),
     Measure(
         "training_time_ratio",

@@ -41,8 +41,8 @@ class Record:
         bleu, chrf: of the detokenised test split, 0 to 100; None for summaries.
         tokenised_bleu: what Moses' multi-bleu gives, None where nothing is tokenised.
         signatures: sacreBLEU's, by the name of the score.
-        valid_ppl: perplexity of the best checkpoint on the validation split, None where none was
-            taken.
+        valid_ppl: the lowest perplexity on the validation split while it trained, None where none
+            was taken. The best checkpoint has another where it was chosen by something else.
         updates: of training.
         training_seconds: wall time of training.
         processor_seconds: processor time of training, start and validation included, of which
@@ -143,6 +143,13 @@ KINDS: dict[str, tuple[type, ...]] = {
 }
 """What JSON has for the types of the fields, as they are spelled above."""
 
+VALUES: dict[str, tuple[type, ...]] = {
+    "dict[str, str]": (str,),
+    "dict[str, float] | None": (int, float),
+    "dict[str, list[float]]": (list,),
+}
+"""The same for what is in dictionaries."""
+
 
 def _object_of(kind: Any, content: Any, place: str) -> dict[str, Any]:
     """The values of a dataclass, checked."""
@@ -157,10 +164,17 @@ def _object_of(kind: Any, content: Any, place: str) -> dict[str, Any]:
         if keys:
             raise UsageError(f"{place} {problem} key {', '.join(keys)}: from another version?")
     for key, value in content.items():
-        kinds = KINDS[expected[key]]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        right = _is_of(value, KINDS[expected[key]])
+        if right and isinstance(value, dict) and expected[key] in VALUES:
+            right = all(_is_of(inner, VALUES[expected[key]]) for inner in value.values())
+        if not right:
             raise UsageError(f"{place}: {key} must be of type {expected[key]}, got {value!r}")
     return content
+
+
+def _is_of(value: Any, kinds: tuple[type, ...]) -> bool:
+    """Python takes True for an integer, JSON does not."""
+    return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
 
 
 def read_json(path: Path) -> Any:

@@ -10,7 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairseq_regattn.analysis.records import (
     Record,
@@ -27,6 +27,8 @@ from fairseq_regattn.scoring.summaries import compare_summaries
 from fairseq_regattn.scoring.translation import compare
 
 FILE = "comparisons.json"
+
+"""Scores that have a p value."""
 
 
 class Counts(NamedTuple):
@@ -47,6 +49,9 @@ def significance(folder: Path, test_sets: Iterable[Sequence[Sequence[str]]]) -> 
         folder: of records; gets ``comparisons.json``. What is in there of runs that are gone or
             have been made anew is dropped.
         test_sets: of each sentence the references, untouched; each run finds its own.
+
+    Raises:
+        UsageError: there are no records, or a file cannot be read or is not what was written.
     """
     references = {test_key(some): some for some in test_sets}
     known = _read(folder)
@@ -81,10 +86,14 @@ def significance(folder: Path, test_sets: Iterable[Sequence[Sequence[str]]]) -> 
 
 
 def read_comparisons(folder: Path, records: Sequence[Record]) -> dict[Path, dict[str, Score]]:
-    """p values by :attr:`Record.path` and the name of the score, of those that are known."""
+    """p values by :attr:`Record.path` and the name of the score, of those that are known.
+
+    Raises:
+        UsageError: the file is not what was written.
+    """
     known = _read(folder)
     return {
-        record.path: {name: Score(**s) for name, s in known[key].items() if name != "run"}
+        record.path: _scores(known[key])
         for record, baseline in pairs(records)
         for key in [_key(record, baseline)]
         if key in known
@@ -111,13 +120,26 @@ def _read(folder: Path) -> dict:
         return {}
     content = read_json(path)
     wrong = f"{path} is not what was written: remove it, and compare again where references are"
-    if not isinstance(content, dict):
+    if not isinstance(content, dict) or not all(map(_is_comparison, content.values())):
         raise UsageError(wrong)
-    for entry in content.values():
-        try:
-            scores = [Score(**score) for name, score in entry.items() if name != "run"]
-        except (AttributeError, TypeError):
-            scores = []
-        if not scores:
-            raise UsageError(wrong)
     return content
+
+
+def _is_comparison(entry: Any) -> bool:
+    """Whether it is what ``significance`` writes of a run."""
+    try:
+        scores = _scores(entry).values()
+        return (
+            len(scores) > 0
+            and isinstance(entry["run"], str)
+            and all(
+                isinstance(score.value, (int, float)) and isinstance(score.signature, str)
+                for score in scores
+            )
+        )
+    except (AttributeError, KeyError, TypeError):
+        return False
+
+
+def _scores(entry: dict[str, Any]) -> dict[str, Score]:
+    return {name: Score(**score) for name, score in entry.items() if name != "run"}

@@ -13,17 +13,19 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fairseq_regattn.analysis.tables import duration
 from fairseq_regattn.errors import UsageError
-from fairseq_regattn.recipes import dry_run
-from fairseq_regattn.recipes.load import load_recipe
 from fairseq_regattn.recipes.options import Reproduction, parse_reproduce, recipe_attentions
-from fairseq_regattn.recipes.prepare import open_workspace
-from fairseq_regattn.recipes.recipe import Recipe
 from fairseq_regattn.recipes.stages import StageError, exclusive
-from fairseq_regattn.recipes.work import Work
-from fairseq_regattn.recipes.workspace import Run, Workspace
+
+if TYPE_CHECKING:
+    from fairseq_regattn.recipes.recipe import Recipe
+    from fairseq_regattn.recipes.work import Work
+    from fairseq_regattn.recipes.workspace import Run, Workspace
+
+# Other modules are imported where they are used: torch and fairseq take seconds, in which Ctrl-C
+# has to be one line too.
 
 
 def main() -> int:
@@ -60,6 +62,9 @@ def reproduce(options: Reproduction, command: str) -> int:
     Returns:
         0, or 1 if something failed.
     """
+    from fairseq_regattn.recipes import dry_run
+    from fairseq_regattn.recipes.work import Work
+
     began = time.monotonic()
     wanted = planned(options)
     if options.dry_run:
@@ -80,7 +85,12 @@ def planned(options: Reproduction) -> list[Run]:
     Raises:
         UsageError: wrong in a recipe, or no corpus; before anything is done.
     """
-    found: dict[Path, Run] = {}  # two recipes of one name may mean the same
+    from fairseq_regattn.recipes.load import load_recipe
+    from fairseq_regattn.recipes.workspace import Run
+
+    # Two recipes of one name may mean the same, but for the mappings.
+    workspaces: dict[Path, Workspace] = {}
+    found: dict[Path, Run] = {}
     for path in options.recipes:
         recipe = load_recipe(path, options.overrides)
         try:
@@ -90,7 +100,8 @@ def planned(options: Reproduction) -> list[Run]:
         except ValueError as error:
             raise UsageError(f"{path}: {error}") from error
         for one in _towards(recipe, options.directions, path):
-            for workspace in _workspaces(one, path, options):
+            for opened in _workspaces(one, path, options):
+                workspace = workspaces.setdefault(opened.folder, opened)
                 for seed, attention in itertools.product(options.seeds, attentions):
                     run = Run(workspace, attention, seed)
                     found.setdefault(run.folder, run)
@@ -99,6 +110,9 @@ def planned(options: Reproduction) -> list[Run]:
 
 def _workspaces(recipe: Recipe, path: Path, options: Reproduction) -> list[Workspace]:
     """That of the recipe, after that of the recipe whose models it decodes."""
+    from fairseq_regattn.recipes.load import load_recipe
+    from fairseq_regattn.recipes.prepare import open_workspace
+
     where = options.output, options.data, options.dry_run
     if recipe.decodes is None:
         return [open_workspace(recipe, *where)]
@@ -116,7 +130,10 @@ def _workspaces(recipe: Recipe, path: Path, options: Reproduction) -> list[Works
 
 
 def _towards(recipe: Recipe, directions: Sequence[str], path: Path) -> list[Recipe]:
-    found = [recipe.towards(d) for d in directions] if directions else recipe.directions()
+    try:
+        found = [recipe.towards(d) for d in directions] if directions else recipe.directions()
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
     if not found:
         raise UsageError(f"{path} is for any pair of languages: give --direction, such as ro-en")
     return found
@@ -124,6 +141,8 @@ def _towards(recipe: Recipe, directions: Sequence[str], path: Path) -> list[Reci
 
 def _conclude(work: Work, seconds: float) -> None:
     """What there is now, and what is not."""
+    from fairseq_regattn.analysis.tables import duration
+
     if work.written:
         print("\nWritten:")
         for path in work.written:

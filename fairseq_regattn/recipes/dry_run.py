@@ -29,15 +29,14 @@ def show(wanted: Sequence[Run], command: str) -> None:
     print("#!/usr/bin/env bash")
     print("# All commands, each in the folder that it is run in; `bash` can run them as they are,")
     print(f"# after the text, the tokens and fairseq's binary format were made by\n#   {prepare}")
-    print("set -e")
+    print("set -eo pipefail")
     print(f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"')
     print("export OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1")
     for workspace in dict.fromkeys(one.workspace for one in wanted):
         recipe = workspace.recipe
         source, target = recipe.direction.split("-")
-        print(
-            f"\n# {recipe.title or recipe.name}, {recipe.direction}; the binary format was made by"
-        )
+        title = " ".join((recipe.title or recipe.name).split())  # of one line, as a comment is
+        print(f"\n# {title}, {recipe.direction}; the binary format was made by")
         dictionaries = workspace.trained.binary if workspace.trained else None
         made = preprocess_command(
             *(workspace.tokens, workspace.binary, recipe.preprocess, source, target),
@@ -76,7 +75,7 @@ def _show_training(one: Run, binary: str) -> None:
     print(f"mkdir -p {shlex.quote(str(training))}")
     print(f"cat > {shlex.quote(str(training / 'train.yaml'))} <<'END'")
     print(f"{OmegaConf.to_yaml(OmegaConf.create(settings))}END")
-    print(f"({_in(training, hydra_command(training))})")
+    print(f"({_in(training, hydra_command(training))} 2>&1 | tee -a train.log)")
     print(f"# or the same with flags\n# ({_in(training, train_command(settings))})")
     print(f"mv {shlex.quote(str(training))} {shlex.quote(str(one.folder))}")
 

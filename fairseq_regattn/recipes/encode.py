@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import re
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -181,7 +182,8 @@ def _tokenise_all(lines: list[str], language: str) -> list[str]:
     one = partial(tokenise, language=language)
     if len(parts) < 2:
         return [line for part in parts for line in one(part)]
-    with multiprocessing.get_context("fork").Pool(min(cores(), len(parts))) as pool:
+    ignore = signal.signal, (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process alone
+    with multiprocessing.get_context("fork").Pool(min(cores(), len(parts)), *ignore) as pool:
         return [line for part in pool.map(one, parts) for line in part]
 
 

@@ -16,18 +16,28 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import fairseq_regattn  # noqa: F401  registers the models
-from fairseq_regattn.errors import UsageError, setting_error
+from fairseq_regattn.errors import ArgumentError, UsageError, setting_error
 from fairseq_regattn.recipes.commands import RUNS_OWN, flags
 
 CHOSEN = ("criterion", "optimizer", "lr_scheduler")
 """Sections whose ``_name`` chooses one of several."""
+
+AT_LEAST_1 = {
+    "dataset": ("max_tokens", "batch_size", "max_tokens_valid", "batch_size_valid"),
+    "lr_scheduler": ("total_num_update",),
+}
+"""Sizes, by section: with less fairseq dies, but not before it trains."""
+
+LIMITS = ("max_update", "max_epoch")
+"""Of ``optimization``; 0 is no limit to fairseq."""
 
 
 def check_train(train: Mapping[str, Any], path: Path) -> None:
     """Refuse what ``fairseq-hydra-train`` would not understand.
 
     Raises:
-        UsageError: unknown sections, keys and names, values of a wrong type.
+        UsageError: unknown sections, keys and names, values of a wrong type, sizes and limits of
+            training that cannot be.
     """
     _fits(FairseqConfig, train, f"{path}: train")
     for section in ("common", "task", "model", *CHOSEN):
@@ -49,6 +59,31 @@ def check_train(train: Mapping[str, Any], path: Path) -> None:
         if name in registry["dataclass_registry"]:  # some are older than dataclasses
             made = registry["dataclass_registry"][name]
             _fits(made, train[section], f"{path}: train.{section}")
+    _check_sizes(train, path)
+
+
+def _check_sizes(train: Mapping[str, Any], path: Path) -> None:
+    """
+    Raises:
+        UsageError: a batch of nothing, or a training of no end or none.
+    """
+    for section, names in AT_LEAST_1.items():
+        for name in names:
+            value = train.get(section, {}).get(name)
+            if value is not None and float(value) < 1:
+                raise ArgumentError(f"{path}: {section}.{name}", value, "at least 1")
+    if not any(train.get("dataset", {}).get(name) for name in ("max_tokens", "batch_size")):
+        raise UsageError(f"{path}: dataset.max_tokens or dataset.batch_size must be given")
+    limits = {name: train.get("optimization", {}).get(name, 0) for name in LIMITS}
+    for name, value in limits.items():
+        if int(value) < 0:
+            allowed = "at least 1, or 0 for no limit"
+            raise ArgumentError(f"{path}: optimization.{name}", value, allowed)
+    if not any(map(int, limits.values())):
+        raise UsageError(
+            f"{path}: optimization.max_update or optimization.max_epoch must be at least 1: "
+            "without either the training would not end"
+        )
 
 
 def _fits(dataclass: Any, values: Mapping[str, Any], place: str) -> None:
@@ -68,6 +103,7 @@ def check_generate(generate: Mapping[str, Any], path: Path) -> None:
         if name in RUNS_OWN:
             raise UsageError(f"{path}: generate.{name} is not for recipes to set")
     parser = options.get_generation_parser()
+    parser.allow_abbrev = False  # nor an abbreviation of what was refused above
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):

@@ -87,7 +87,7 @@ def rows(dataset: str) -> Iterator[tuple[str, str]]:
     """Pairs of a data set as they come.
 
     Raises:
-        UsageError: mtdata failed.
+        UsageError: mtdata failed, or gave what is no pair.
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         with subprocess.Popen(
@@ -98,10 +98,12 @@ def rows(dataset: str) -> Iterator[tuple[str, str]]:
             env={**os.environ, "PYTHONUTF8": "1"},
         ) as process:
             assert process.stdout is not None
-            for line in process.stdout:
+            for number, line in enumerate(process.stdout, start=1):
                 # Some have a third column, which is no text.
-                first, second = line.decode("utf-8").rstrip("\r\n").split("\t")[:2]
-                yield first, second
+                cells = line.decode("utf-8", errors="replace").rstrip("\r\n").split("\t")[:2]
+                if len(cells) != 2:
+                    raise UsageError(f"mtdata: {dataset}: line {number} is no pair of sentences")
+                yield cells[0], cells[1]
         if process.returncode:
             log.seek(0)
             errors = log.read().split("\n")

@@ -164,10 +164,15 @@ class Running(NamedTuple):
 
 
 def device(slot: int, slots: int, devices: int) -> dict[str, str]:
-    """Variables for a process: a GPU of its own where several run side by side on several."""
+    """Variables for a process: a GPU of its own where several run side by side on several.
+
+    One of those that the user lets this process see, by the name that they have there.
+    """
     if slots == 1 or devices < 2:
         return {}
-    return {"CUDA_VISIBLE_DEVICES": str(slot % devices)}
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = [name.strip() for name in given.split(",")] if given else [*map(str, range(devices))]
+    return {"CUDA_VISIBLE_DEVICES": names[slot % devices]}
 
 
 def _reaped(process: subprocess.Popen) -> float | None:

@@ -27,7 +27,10 @@ RESERVED = {
     **{f"train.model.attention_{name}": f"--attention-{name}" for name in RANGES},
     "train.common.seed": "--seed",
     "train.common.user_dir": "the recipe's own plugin",
+    "train.common.log_format": "the run, which reads times and perplexity from its log",
     "train.checkpoint.save_dir": "--output",
+    "train.checkpoint.no_save": "the run, which goes on from checkpoints",
+    "train.dataset.disable_validation": "the run, which translates with the best checkpoint",
     "train.task": "the direction",
 }
 """What a recipe cannot set, and what does."""
@@ -54,9 +57,12 @@ def load_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
     for key, instead in RESERVED.items():
         if OmegaConf.select(recipe, key) is not None:
             raise UsageError(f"{path}: {key.removeprefix('train.')} is set by {instead}")
-    train = _merge(f"{path}: train", _profile(recipe.profile), recipe.train)
+    profile = _profile(recipe.profile, path)
+    train = _merge(f"{path}: train", profile, recipe.train)
     try:
-        recipe.train = OmegaConf.to_container(train, resolve=True)
+        usual = OmegaConf.to_container(profile, resolve=True)
+        recipe.train = alike(OmegaConf.to_container(train, resolve=True), usual)
+        recipe.generate = alike(OmegaConf.to_container(recipe.generate, resolve=True))
         made: Recipe = OmegaConf.to_object(recipe)
         json.dumps([made.train, made.generate], sort_keys=True)
     except OmegaConfBaseException as error:
@@ -106,12 +112,31 @@ def _with_base(path: Path, above: tuple[Path, ...] = ()) -> DictConfig:
     return _merge(path, under, own)
 
 
-def _profile(name: str) -> DictConfig:
+def alike(value: Any, usual: Any = None) -> Any:
+    """Settings with each number in one form, as 1 and 1.0 must not be two settings.
+
+    Args:
+        value: with dictionaries and lists in it.
+        usual: the same of the profile: where it has ``1.0`` a whole number is a float, and
+            elsewhere an integer. Of a list the first element speaks for all.
+    """
+    if isinstance(value, dict):
+        known = usual if isinstance(usual, dict) else {}
+        return {key: alike(inner, known.get(key)) for key, inner in value.items()}
+    if isinstance(value, list):
+        first = usual[0] if isinstance(usual, list) and usual else None
+        return [alike(inner, first) for inner in value]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1 != 0:
+        return value
+    return float(value) if isinstance(usual, float) else int(value)
+
+
+def _profile(name: str, recipe: Path) -> DictConfig:
     """Training settings, a root of their own as they refer to one another."""
     path = PROFILES / f"{name}.yaml"
     if not path.exists():
         names = sorted(found.stem for found in PROFILES.glob("*.yaml"))
-        raise ArgumentError("profile", name, ", ".join(names))
+        raise ArgumentError(f"{recipe}: profile", name, ", ".join(names))
     settings = _read(path)
     for key in SET_BY_RUN:
         OmegaConf.update(settings, key, None)

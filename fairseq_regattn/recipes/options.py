@@ -146,6 +146,7 @@ def parse_quickstart(arguments: list[str]) -> Options:
     _add_attention(parser, "fusedmax")
     _add_output(parser, "quickstart-out")
     given = parser.parse_intermixed_args(arguments)
+    _refuse_empty(parser, given)
     wanted = _attentions(parser, given, [given.attention])
     baseline = Attention("softmax")
     return Options(
@@ -201,10 +202,7 @@ def parse_reproduce(arguments: list[str]) -> Reproduction:
     parser.add_argument("--dry-run", action="store_true", help="print the commands and do nothing")
     given = parser.parse_intermixed_args(arguments)
 
-    for flag in ("attention", "direction", "seed", "output"):
-        text = getattr(given, flag)
-        if text is not None and not text.strip(" ,"):
-            parser.error(f"--{flag} must not be empty, got {text!r}")
+    _refuse_empty(parser, given)
     recipes = list(dict.fromkeys(word for word in given.words if "=" not in word))
     if not recipes:
         parser.error("name a recipe, such as configs/translation/plain.yaml")
@@ -219,7 +217,7 @@ def parse_reproduce(arguments: list[str]) -> Reproduction:
         recipes=tuple(map(Path, recipes)),
         attentions=tuple(dict.fromkeys(_attentions(parser, given, names))),
         directions=_several(given.direction),
-        seeds=tuple(_positive(parser, "--seed", seed) for seed in _several(given.seed)) or (1,),
+        seeds=tuple(_positive(parser, "--seed", seed) for seed in _several(given.seed)),
         data=Path(os.path.abspath(given.data)) if given.data is not None else None,
         output=output,
         records=Path(os.path.abspath(given.records)) if given.records else output / "records",
@@ -288,6 +286,14 @@ def _add_output(parser: Parser, default: str) -> None:
         metavar="KEY=VALUE" if default != "runs" else "RECIPE or KEY=VALUE",
         help="KEY=VALUE changes a setting for all models, e.g. optimization.max_update=4000",
     )
+
+
+def _refuse_empty(parser: Parser, given: argparse.Namespace) -> None:
+    """An unset variable of a shell, say, must not mean this folder, or the default."""
+    for flag in ("attention", "direction", "seed", "output", "data", "records"):
+        text = getattr(given, flag, None)
+        if text is not None and not text.strip(" ,"):
+            parser.error(f"--{flag} must not be empty, got {text!r}")
 
 
 def _parameters(parser: Parser, given: argparse.Namespace) -> dict[str, float]:

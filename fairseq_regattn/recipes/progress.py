@@ -81,7 +81,8 @@ class TrainingLog:
 
     @property
     def processor_seconds(self) -> float | None:
-        return sum(self._processor) if len(self._processor) == self._started else None
+        known = 0 < len(self._processor) == self._started
+        return sum(self._processor) if known else None
 
     def read(self) -> None:
         """Take in what is new."""

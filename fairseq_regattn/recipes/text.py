@@ -34,7 +34,7 @@ SPECIAL = re.compile(r"(?<!\S)(?:<s>|</s>|<pad>|<unk>)(?!\S)")
 """Words that stand for something else in a dictionary of fairseq."""
 SPECIAL_BUT_UNKNOWN = re.compile(r"(?<!\S)(?:<s>|</s>|<pad>)(?!\S)")
 MARK = re.compile(r"@@(?!\S)|▁")
-"""What marks subwords, which scores are not made of."""
+"""What marks subwords. Scores are not made of them, so a model must not learn to write them."""
 
 Pair = tuple[str, str]
 
@@ -122,7 +122,8 @@ def take(
     """Check a corpus and copy it, as ``train.ro``, ``train.en``, ... and ``counts.json``.
 
     Test sets stay whole. Training pairs are dropped where the pair is also in the validation or
-    test set, or the source sentence in the test set (but for white space).
+    test set, or the source sentence in the test set (but for white space); training and validation
+    pairs with an empty side, a word that fairseq has another use for, or a mark of subwords.
 
     Args:
         folder: has ``<files[split]>.<language>``, or the same with ``.gz``. Names of the test
@@ -270,6 +271,8 @@ def _read_pairs(
             tally["dropped: empty line on a side"] += 1
         elif special.search(source) or special.search(target):
             tally["dropped: a word that fairseq has another use for, such as <pad>"] += 1
+        elif MARK.search(source) or MARK.search(target):
+            tally["dropped: a mark of subwords, @@ or ▁"] += 1
         else:
             tally["kept"] += 1
             yield source, target

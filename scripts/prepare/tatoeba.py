@@ -99,6 +99,10 @@ def main() -> None:
         help="the languages beside English, as the files call them (default: all)",
     )
     args = parser.parse_args()
+    for other in args.pairs:
+        path = args.raw / f"eng-{other}.tsv.gz"
+        if not path.is_file():
+            parser.error(f"{path}: no such file; --pairs names those that are there")
 
     for other in args.pairs:
         rows, tally = read(args.raw / f"eng-{other}.tsv.gz")

@@ -59,6 +59,10 @@ def test_a_record_is_read_as_it_was_written(tmp_path, record):
         (lambda c: c.update(bleu="20"), "bleu must be of type float . None, got '20'"),
         (lambda c: c.update(seed=True), "seed must be of type int, got True"),
         (lambda c: c.update(links={"aer": 1}), "links must have the keys aer, precision"),
+        (lambda c: c.update(links=dict.fromkeys(LINKS, "0.5")), "links must be of type .*'0.5'"),
+        (lambda c: c.update(links=dict.fromkeys(LINKS)), "links must be of type .*None"),
+        (lambda c: c["signatures"].update(bleu=1), r"signatures must be of type dict\[str, str\]"),
+        (lambda c: c["versions"].update(torch=[2]), "versions must be of type"),
     ],
 )
 def test_a_record_that_is_none_is_refused(tmp_path, record, change, message):
@@ -149,9 +153,31 @@ def test_p_values_are_those_of_the_texts_and_computed_once(tmp_path, add, monkey
     assert len(json.loads((tmp_path / FILE).read_bytes())) == 1
 
 
-@pytest.mark.parametrize("content", ["[]", '{"a": {}}', '{"a": {"bleu": 1}}', "{"])
+def comparison(**changes):
+    """What the file holds of a run, as text."""
+    score = {"value": 0.5, "signature": "bs:1000"}
+    return json.dumps({"a": {"run": "toy", "bleu": score, "chrf": score, **changes}})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[]",
+        "{",
+        '{"a": {}}',
+        '{"a": 5}',
+        '{"a": {"bleu": 1}}',
+        comparison(run=None),
+        comparison(bleu={"value": 0.5}),
+        comparison(bleu={"value": "0.5", "signature": "bs:1000"}),
+        comparison(chrf={"value": None, "signature": "bs:1000"}),
+        comparison(chrf={"value": 0.5, "signature": 1}),
+    ],
+)
 def test_a_spoilt_file_of_p_values_is_refused(tmp_path, add, content):
     records = [add(GOOD), add(BAD, "sparsemax")]
+    (tmp_path / FILE).write_text(comparison())
+    assert read_comparisons(tmp_path, records) == {}  # sound, but of no run here
     (tmp_path / FILE).write_text(content)
     with pytest.raises(UsageError, match=r"comparisons\.json is"):
         read_comparisons(tmp_path, records)

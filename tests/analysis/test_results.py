@@ -69,10 +69,22 @@ def test_no_softmax_no_difference_and_no_ratio(record):
     assert cell(sweep, title, "toy en-ro", "softmax") == "1.00"
 
 
+def test_no_ratio_of_times_that_are_not_known(record):
+    for times in ((0.0, 200.0), (200.0, 0.0), (0.0, 0.0)):
+        softmax, fused = (
+            record(name, training_seconds=seconds)
+            for name, seconds in zip(("softmax", FUSED), times)
+        )
+        sweep = Sweep([softmax, fused, record(seed=2)], {})
+        title, column = "Training time, softmax = 1", "fusedmax, lambda 0.1"
+        assert cell(sweep, title, "toy ro-en", column) == "-"
+
+
 def test_other_tables(record):
     statistics = AlignmentStatistics(9, 0.125, 2.345, 0.75)
     links = dict(zip(LINKS, (0.256, 0.5, 0.6, 0.7)))
-    fused = record(FUSED, alignments=statistics, training_seconds=250.0, links=links)
+    changes = {"alignments": statistics, "links": links, "valid_ppl": 9.26}
+    fused = record(FUSED, training_seconds=250.0, **changes)
     slow = record(FUSED, seed=2, training_seconds=270.0)
     elsewhere = record(FUSED, seed=3, training_seconds=900.0, machine="another")
     softmax = [record(seed=seed) for seed in (1, 2, 3)]
@@ -80,12 +92,16 @@ def test_other_tables(record):
     column = "fusedmax, lambda 0.1"
     assert cell(one, "Non-zero weights (%)", "toy ro-en", column) == "12.5"
     assert cell(one, "Segments", "toy ro-en", column) == "2.35"
+    assert cell(one, "Entropy (bits)", "toy ro-en", column) == "0.75"
+    assert cell(one, "Validation perplexity", "toy ro-en", column) == "9.3"
     assert cell(one, "Alignment error rate (%)", "toy ro-en", column) == "25.6"
     assert cell(one, "Alignment error rate (%)", "toy ro-en", "softmax") == "-"
     three = Sweep([*softmax, fused, slow, elsewhere], {})
     expected = "1.30 ± 0.07"  # 1.25 and 1.35; times of another machine do not count
     assert cell(three, "Training time, softmax = 1", "toy ro-en", column) == expected
-    titles = [section.title for section in sections(Sweep(softmax, {}))]
+    untaken = [record(seed=seed, valid_ppl=None) for seed in (1, 2, 3)]
+    titles = [section.title for section in sections(Sweep(untaken, {}))]
+    assert "Validation perplexity" not in titles
     assert "Alignment error rate (%)" not in titles
     assert "Tokenised BLEU" not in titles
 

@@ -144,6 +144,15 @@ def test_the_profiles(train, name):
     plugin = f"common.user_dir={processes.USER_DIR}"
     saved = train(PROFILES, *small, *languages, plugin, name=name)
     assert saved["cfg"]["model"]["attention"] == "fusedmax"
-    widths = {"modern": 512, "paper": 500, "quickstart": 192, "small": 256}
-    assert saved["model"]["encoder.embed_tokens.weight"].shape[1] == widths[name]
+    model = saved["model"]
+    assert bytes(model["decoder.attention.mapping_version"].tolist()).startswith(b"fusedmax(")
+    width, layers, both = {  # of embeddings; whether the source is read in both directions
+        "modern": (512, 2, True),
+        "paper": (500, 2, False),
+        "quickstart": (192, 1, True),
+        "small": (256, 1, True),
+    }[name]
+    assert model["encoder.embed_tokens.weight"].shape[1] == width
+    found = [key for key in model if key.startswith("encoder.lstm.weight_ih_")]
+    assert len(found) == layers * (1 + both)
     assert saved["optimizer_history"][-1]["num_updates"] == 2

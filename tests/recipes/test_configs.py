@@ -29,6 +29,18 @@ def test_all_directions_of_the_paper_have_a_recipe():
         assert {f"wmt16.{other}-en", f"wmt16.en-{other}"} <= names
 
 
+@pytest.mark.parametrize(
+    "path", [path for path in RECIPES if path.stem.startswith("wmt16.")], ids=name
+)
+def test_recipes_of_the_paper_are_tested_on_newstest2016(path):
+    data = load_recipe(path).data
+    pair = f"{data.source}{data.target}"
+    [test], [valid] = data.mtdata["test"], data.mtdata["valid"]
+    assert test.startswith(f"Statmt-newstest_{pair}-2016-")
+    assert valid.startswith((f"Statmt-newstest_{pair}-2015-", "Statmt-newsdev"))
+    assert not {test, valid} & set(data.mtdata["train"])
+
+
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_it_tells_what_it_is(path):
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -77,12 +89,24 @@ def test_duc_is_decoded_by_models_of_gigaword(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(PROFILES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_profiles_have_what_runs_rely_on(path):
+    train = load_recipe(CONFIGS / "translation" / "base.yaml", [f"profile={path.stem}"]).train
+    assert train["common"]["log_format"] == "json"  # is read
+    assert train["dataset"]["required_batch_size_multiple"] == 1  # no sentence is left out
+    assert train["dataset"]["update_epoch_batch_itr"] is True  # resumed is uninterrupted
+    assert train["checkpoint"]["no_epoch_checkpoints"] is True  # the disk stays small
+
+
+@pytest.mark.parametrize("path", sorted(PROFILES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_flags_and_hydra_say_the_same(path, tmp_path):
     """What ``fairseq-train`` makes of the flags is what ``fairseq-hydra-train`` reads."""
-    recipe = load_recipe(CONFIGS / "translation" / "base.yaml", [f"profile={path.stem}"])
+    changes = [f"profile={path.stem}", "optimization.lr=[0.5,0.25]"]
+    recipe = load_recipe(CONFIGS / "translation" / "base.yaml", changes)
     settings = dict(recipe.train)
     settings["task"] = {**settings["task"], "data": "bin", "source_lang": "a", "target_lang": "b"}
     words = train_command(settings)[1:]
+    given = [word for word in words if word.startswith("--")]
+    assert len(given) == len(set(given))
     parser = options.get_training_parser()
     read = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
     for section, values in settings.items():

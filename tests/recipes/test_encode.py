@@ -1,7 +1,11 @@
 """Tokens and subwords: what fairseq is told to undo them by does undo them."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections import Counter
 
 import pytest
@@ -62,6 +66,41 @@ def test_many_lines_are_tokenised_side_by_side_in_their_order(text, tmp_path, mo
     encode(text, tmp_path / "parts", preprocess, "de", "en")
     for name in ("train.de", "train.en"):
         assert lines(tmp_path / "parts" / name) == lines(tmp_path / "at once" / name)
+
+
+SLOW = """\
+import time
+from fairseq_regattn.recipes import encode
+
+def slow(lines, language):
+    open(lines[0], "w").close()
+    time.sleep(60)
+
+encode.tokenise, encode.CHUNK, encode.cores = slow, 1, lambda: 2
+encode._tokenise_all(["a", "b"], "en")
+"""
+
+
+def test_ctrl_c_is_for_the_main_process_alone(tmp_path, package_dir):
+    """A terminal sends it to all; those that tokenise must not each print a traceback."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(package_dir.parent)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 60
+    while not ((tmp_path / "a").exists() and (tmp_path / "b").exists()):
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert "ForkPoolWorker" not in errors
+    assert errors.count("Traceback") == 1, errors
+    assert errors.endswith("KeyboardInterrupt\n")
 
 
 def test_long_pairs_are_dropped_by_their_tokens_but_not_from_the_test_set(text, tmp_path, capsys):

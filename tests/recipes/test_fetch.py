@@ -22,6 +22,8 @@ dataset = sys.argv[2]
 first, second = dataset.split("-")[-2:]
 for line in range(2):
     print(f"{first} {line} {dataset}\\t{second} {line} ș\\t{{}}")
+if "single" in dataset:
+    print("one side")
 if "broken" in dataset:
     sys.exit("Traceback\\nConnectionError: no network\\n")
 """
@@ -68,6 +70,14 @@ def test_a_failed_download_names_the_data_set_and_leaves_nothing(fake, tmp_path)
     assert "OPUS-broken-v2-eng-ron (ConnectionError: no network)" in message
     assert "--data DIR" in message
     assert "\n" not in message
+    assert not (tmp_path / "raw").exists()
+
+
+@needs_mtdata
+def test_a_line_that_is_no_pair_names_the_data_set(fake, tmp_path):
+    datasets = {**DATASETS, "train": ["OPUS-single-v2-eng-ron"]}
+    with pytest.raises(UsageError, match="OPUS-single-v2-eng-ron: line 3 is no pair"):
+        fetch(datasets, tmp_path / "raw", "ro", "en")
     assert not (tmp_path / "raw").exists()
 
 

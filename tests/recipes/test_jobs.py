@@ -52,7 +52,8 @@ def test_no_more_at_once_than_asked_for(tmp_path):
     run(tmp_path, *(chain(tmp_path, code, code, name=f"{i}") for i in range(3)), at_once=1)
 
 
-def test_processes_side_by_side_have_a_gpu_each(tmp_path):
+def test_processes_side_by_side_have_a_gpu_each(tmp_path, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     code = "import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"
     for devices, at_once, expected in (
         (2, 3, {"0", "1"}),
@@ -64,6 +65,13 @@ def test_processes_side_by_side_have_a_gpu_each(tmp_path):
         chains = (chain(tmp_path, slow, output=file) for file in files)
         run(tmp_path, *chains, at_once=at_once, devices=devices)
         assert {file.read_text().strip() for file in files} == expected
+
+
+def test_only_gpus_that_the_user_shows_are_used(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5, GPU-8f3a")
+    used = [jobs.device(slot, 3, 2)["CUDA_VISIBLE_DEVICES"] for slot in range(3)]
+    assert used == ["5", "GPU-8f3a", "5"]
+    assert jobs.device(0, 1, 2) == {}  # one process uses all of them, as they are
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -188,6 +196,7 @@ def test_processor_time_of_runs_that_ended_by_themselves(tmp_path):
     path = tmp_path / "train.log"
     path.write_text("$ a\n# processor seconds: 2.25\n$ b\n# processor seconds: 4.50\n")
     log = TrainingLog(path)
+    assert log.processor_seconds is None  # not read yet, as one that is not there
     log.read()
     assert log.processor_seconds == 6.75
 

@@ -81,6 +81,7 @@ def test_softmax_alone_and_settings():
         (["--attention=entmax", "--attention-lambda", "1"], ["belongs to fusedmax", "entmax"]),
         (["--attention-score", "sum"], ["--attention-score", "'sum'", "mlp"]),
         (["--atention", "softmax"], ["--atention"]),
+        (["--output", ""], ["--output must not be empty"]),
         (["nonsense"], ["section.key=value", "'nonsense'"]),
     ],
 )
@@ -143,6 +144,8 @@ def test_parameters_are_for_the_mappings_of_the_recipe_too(recipe):
         (["--seed", ","], ["--seed must not be empty"]),
         (["--attention", ","], ["--attention must not be empty"]),
         (["--output", ""], ["--output must not be empty"]),
+        (["--data", ""], ["--data must not be empty"]),
+        (["--records", ""], ["--records must not be empty"]),
         (["--jobs", "0"], ["--jobs", "'0'", ">= 1"]),
         (["--stage", "training"], ["--stage", "'training'", "generate"]),
         (["--data", "nowhere"], ["--data nowhere", "no such folder"]),

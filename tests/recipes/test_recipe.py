@@ -1,5 +1,7 @@
 """Reading recipes, and what tells two of them apart."""
 
+import json
+
 import pytest
 
 from fairseq_regattn.errors import UsageError
@@ -43,7 +45,7 @@ def test_base_profile_and_changes(write):
         ("preprocess: {max_words: 0}", [], ["preprocess.max_words", "at least 1"]),
         ("data: {source: ro, target: ro}", [], ["data.target", "another language"]),
         ("data: {files: {dev: x}}", [], ["data.files", "train, valid and test", "dev"]),
-        ("profile: papre", [], ["profile", "'papre'", "modern, paper"]),
+        ("profile: papre", [], ["some.yaml", "profile", "'papre'", "modern, paper"]),
         ("base: none.yaml", [], ["none.yaml", "no such recipe"]),
         ("a: [", [], ["some.yaml", "not YAML", "line 1"]),
         ("- a", [], ["some.yaml", "keys and values"]),
@@ -67,6 +69,7 @@ def test_base_profile_and_changes(write):
         ("data: {gold: g}\npreprocess: {tokenizer: moses}", [], ["none where", "data.gold"]),
         ("title: x", ["generate.score_reference=true"], ["score_reference", "not for recipes"]),
         ("title: x", ["generate.nbest=2"], ["nbest", "not for recipes"]),
+        ("title: x", ["generate.nbes=2"], ["--nbes", "no flag of fairseq-generate"]),
         ("title: x", ["generate.beem=3"], ["--beem", "no flag of fairseq-generate"]),
         ("title: x", ["generate.beam=many"], ["--beam", "many"]),
         ("title: x", ["model.foo=1"], ["foo"]),
@@ -77,7 +80,17 @@ def test_base_profile_and_changes(write):
         ("title: x", ["lr_scheduler._name=foo"], ["lr_scheduler._name", "fixed", "'foo'"]),
         ("profile: small", ["lr_scheduler.warm=3"], ["lr_scheduler", "warm"]),
         ("title: x", ["optimization.lr=0.1"], ["train", "lr"]),
+        ("profile: small", ["dataset.max_tokens=0"], ["dataset.max_tokens", "at least 1", "got 0"]),
+        ("title: x", ["dataset.batch_size=null"], ["max_tokens or dataset.batch_size", "given"]),
+        ("title: x", ["dataset.batch_size=-3"], ["dataset.batch_size", "at least 1", "got -3"]),
+        ("title: x", ["optimization.max_update=-1"], ["max_update", "0 for no limit", "got -1"]),
+        ("title: x", ["optimization.max_epoch=-1"], ["max_epoch", "0 for no limit", "got -1"]),
+        ("title: x", ["optimization.max_epoch=0"], ["max_update or", "would not end"]),
+        ("profile: small", ["optimization.max_update=0"], ["total_num_update", "got 0"]),
         ("title: x", ["checkpoint.save_dir=x"], ["checkpoint.save_dir", "--output"]),
+        ("title: x", ["common.log_format=simple"], ["common.log_format", "from its log"]),
+        ("title: x", ["checkpoint.no_save=true"], ["checkpoint.no_save", "from checkpoints"]),
+        ("title: x", ["dataset.disable_validation=true"], ["disable_validation", "the best"]),
         ("title: x", ["optimisation.max_update=3"], ["optimisation"]),
         ("title: x", ["optimization.max_updates=3"], ["max_updates"]),
     ],
@@ -128,3 +141,32 @@ def test_other_settings_have_another_folder(tmp_path, write_text):
     (text / "test.names").write_text("a\nb\nc\nd\n", encoding="utf-8")
     others.append(folder())
     assert len({same, *others}) == 8
+
+
+@pytest.mark.parametrize(
+    ("key", "whole", "real"),
+    [
+        ("optimization.lr", "[1]", "[1.0]"),
+        ("optimization.lr", "[1,0.5]", "[1.0,0.5]"),
+        ("model.dropout", "0", "0.0"),
+        ("model.encoder_dropout_in", "0", "0.0"),  # a key that the profile has not
+        ("optimization.max_update", "1000", "1e3"),
+        ("generate.lenpen", "2", "2.0"),
+    ],
+)
+def test_one_number_is_one_setting_however_it_is_written(tmp_path, write_text, key, whole, real):
+    text = write_text(tmp_path / "text")
+    plain, one, other = (
+        open_workspace(load_recipe(PLAIN, changes).towards("es-en"), tmp_path / "out", text).key
+        for changes in ([], [f"{key}={whole}"], [f"{key}={real}"])
+    )
+    assert one == other != plain
+
+
+def test_numbers_keep_the_form_that_keys_of_finished_runs_were_made_with():
+    """``docs/translation/records`` has names with these keys."""
+    train = load_recipe(CONFIGS / "translation" / "tatoeba.yaml").train
+    assert (
+        json.dumps(train["optimization"]) == '{"max_update": 1500, "lr": [0.004], "clip_norm": 1.0}'
+    )
+    assert json.dumps(train["lr_scheduler"]["total_num_update"]) == "1500"

@@ -168,7 +168,7 @@ def test_a_dry_run_is_a_script_that_runs(tmp_path, capsys, write_text):
     """What it makes by hand is what the command itself then takes for made."""
     text, out = write_text(tmp_path / "text"), tmp_path / "it's out"
     (text / "test.links").write_text("0-0\n" * 4, encoding="utf-8")
-    same = ["--attention=sparsemax", "data.gold=test.links"]
+    same = ["--attention=sparsemax", "data.gold=test.links", 'title="two\\nlines"']
     assert reproduce(options(text, out, *same, "--stage=preprocess"), "") == 0
     capsys.readouterr()
     assert reproduce(options(text, out, *same, "--dry-run"), "reproduce.sh --dry-run") == 0
@@ -180,6 +180,10 @@ def test_a_dry_run_is_a_script_that_runs(tmp_path, capsys, write_text):
     assert {"checkpoint_best.pt", "generate.txt", "forced.txt"} <= {p.name for p in before}
     assert reproduce(options(text, out, *same), "") == 0
     assert {path: states(run.folder)[path] for path in before} == before
+    [record] = read_records(out / "records")
+    assert record.updates == 6
+    assert record.training_seconds > 0
+    assert record.processor_seconds is None
     # The line of flags trains the same model.
     [flags] = re.findall(r"^# \((cd .* && fairseq-train .*)\)$", script, re.MULTILINE)
     elsewhere = run.folder.with_name("by-flags")
@@ -233,6 +237,32 @@ def test_stages_stop_where_they_are_told(tmp_path, capsys, write_text):
     assert "[2/6]" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("module", ["recipes", "quickstart"])
+def test_ctrl_c_during_the_imports_is_one_line(tmp_path, run_python, package_dir, module):
+    """They take seconds; here torch is imported just when the key is pressed."""
+    (tmp_path / "early").mkdir()
+    (tmp_path / "early" / "torch.py").write_text("raise KeyboardInterrupt")
+    arguments = [PLAIN, "--direction=es-en", "--dry-run"] if module == "recipes" else []
+    path = [tmp_path / "early", package_dir.parent]
+    done = run_python("-m", f"fairseq_regattn.{module}", *arguments, path=path, expected=130)
+    script = {"recipes": "reproduce", "quickstart": "quickstart"}[module]
+    assert done.stderr == f"\n{script}.sh: stopped; the same command goes on from here\n"
+
+
+def test_two_recipes_of_one_name_share_a_folder(tmp_path, write_text):
+    """They differ in the mappings only."""
+    paths = [tmp_path / name / "same.yaml" for name in ("one", "two")]
+    for path, mappings in zip(paths, ("softmax, entmax", "softmax, sparsemax")):
+        path.parent.mkdir()
+        path.write_text(f"profile: small\nattention: [{mappings}]\n")
+    given = [*map(str, paths), "--data", str(write_text(tmp_path / "text")), "--direction=es-en"]
+    chosen = parse_reproduce([*given, "--output", str(tmp_path / "out"), "--stage=prepare"])
+    wanted = planned(chosen)
+    assert [one.attention.mapping for one in wanted] == ["softmax", "entmax", "sparsemax"]
+    assert len({one.workspace for one in wanted}) == 1
+    assert reproduce(chosen, "") == 0
+
+
 def test_no_text_is_told_before_anything_is_made(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"has no text for es-en: looked for train\.es"):
@@ -241,4 +271,6 @@ def test_no_text_is_told_before_anything_is_made(tmp_path):
         reproduce(parse_reproduce([PLAIN, "--direction", "es-en"]), "")
     with pytest.raises(UsageError, match=r"any pair of languages: give --direction"):
         reproduce(parse_reproduce([PLAIN]), "")
+    with pytest.raises(UsageError, match=r"plain\.yaml: --direction must be .*, got 'es'"):
+        reproduce(parse_reproduce([PLAIN, "--direction", "es"]), "")
     assert not (tmp_path / "out").exists()

@@ -93,6 +93,16 @@ def test_sentences_are_on_one_side_and_the_split_is_the_same_each_time(tmp_path)
     assert "    1100  train\n" in printed
 
 
+def test_a_missing_file_is_told_before_anything_is_made(tmp_path):
+    command = [sys.executable, SCRIPT, tmp_path, tmp_path / "out", "--pairs", "ron"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith(
+        f"{tmp_path}/eng-ron.tsv.gz: no such file; --pairs names those that are there"
+    )
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.skipif(not RAW.is_dir(), reason=f"needs the pairs of Tatoeba in {RAW}")
 def test_the_real_pairs(tmp_path):
     with gzip.open(RAW / "eng-ron.tsv.gz", "rt", encoding="utf-8") as lines:

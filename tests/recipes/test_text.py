@@ -187,22 +187,44 @@ def test_find_folder_tells_what_it_looked_for(tmp_path):
         ("\u2581one", "subword in the test set: '\u2581'"),
     ],
 )
-def test_what_the_test_set_cannot_hold(corpus, line, words):
-    given = corpus(test_en=f"five\n{line}\n")
-    with pytest.raises(UsageError, match=re.escape(f"{given.folder}/test.en:2: a {words}")):
+@pytest.mark.parametrize("side", ["ro", "en"])
+def test_what_the_test_set_cannot_hold(corpus, line, words, side):
+    given = corpus(**{f"test_{side}": f"five\n{line}\n"})
+    with pytest.raises(UsageError) as error:
         given.take()
+    place = given.folder / f"test.{side}"
+    assert str(error.value).splitlines()[0] == f"{place}:2: a {words}"
 
 
-def test_words_with_another_use_are_dropped_from_training(corpus):
-    given = corpus(train_ro="unu <unk>\ndoi <b>\ntrei\n")
-    told = "dropped: a word that fairseq has another use for, such as <pad>"
-    assert given.take()["train"] == {
-        "read": 3,
-        "kept": 2,
-        told: 1,
-        "repeat another training pair (kept)": 0,
-    }
-    assert given.read("train.en") == "two\nthree\n"
+WITH_ANOTHER_USE = "dropped: a word that fairseq has another use for, such as <pad>"
+MARKED = "dropped: a mark of subwords, @@ or \u2581"
+
+
+@pytest.mark.parametrize("split", ["train", "valid"])
+@pytest.mark.parametrize("side", ["ro", "en"])
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        *((word, WITH_ANOTHER_USE) for word in ("<s>", "</s>", "<pad>", "<unk>")),
+        *((f"a {word}\u00a0b", WITH_ANOTHER_USE) for word in ("<s>", "</s>", "<pad>", "<unk>")),
+        *((word, MARKED) for word in ("a@@", "a@@ b", "@@", "\u2581a", "a\u2581")),
+        *((word, None) for word in ("<b>", "a<pad>", "<pad>.", "@@a", "a@@a", "@", "_")),
+    ],
+)
+def test_what_training_and_validation_cannot_hold_is_dropped(corpus, split, side, line, told):
+    given = corpus()
+    whole = given.folder / f"{split}.{side}"
+    with open(whole, "a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    other = given.folder / f"{split}.{'en' if side == 'ro' else 'ro'}"
+    with open(other, "a", encoding="utf-8") as file:
+        file.write("more\n")
+    before = CORPUS[f"{split}.{side}"]
+    tally = given.take()[split]
+    assert {what: n for what, n in tally.items() if what.startswith("dropped") and n} == (
+        {told: 1} if told else {}
+    )
+    assert given.read(f"{split}.{side}") == (before if told else f"{before}{line}\n")
 
 
 @pytest.mark.parametrize(
