@@ -29,6 +29,12 @@ while (<STDIN>) {
   print length($_) > 3 ? MorphStem($_) : $_, " ", stem($_), "\\n";
 }
 """
+ENDINGS = (
+    "s es ies sses ss y e ed eed ing ational tional enci anci izer bli alli entli eli ousli "
+    "ization ation ator alism iveness fulness ousness aliti iviti biliti logi icate ative alize "
+    "iciti ical ful ness al ance ence er ic able ible ant ement ment ent ou ism ate iti ous ive "
+    "ize ion sion tion ll at bl iz"
+)
 AVERAGE = re.compile(
     r"(?P<system>\S+) ROUGE-(?P<type>\S+) Average_(?P<measure>[RPF]): (?P<value>\S+) "
     r"\(95%-conf.int. (?P<low>\S+) - (?P<high>\S+)\)"
@@ -131,7 +137,21 @@ class Writer:
             word = word.upper()
         if self.random.random() < 0.1:
             word += self.random.choice(
-                [*".,", "-x", "'s", "é", "日本", "$5", "_a", "\t", "  ", "\v\f", "\r", "\xa0", "\u2028"]
+                [
+                    *".,",
+                    "-x",
+                    "'s",
+                    "é",
+                    "日本",
+                    "$5",
+                    "_a",
+                    "\t",
+                    "  ",
+                    "\v\f",
+                    "\r",
+                    "\xa0",
+                    "\u2028",
+                ]
             )
         return word
 
@@ -241,12 +261,7 @@ def test_stems_of_irregular_words(vocabulary, original_stems):
 
 def test_stems_of_made_up_words(original_stems):
     """Of one to three of the rules' endings on stems of each measure, and of a few letters."""
-    endings = (
-        "s es ies sses ss y e ed eed ing ational tional enci anci izer bli alli entli eli ousli "
-        "ization ation ator alism iveness fulness ousness aliti iviti biliti logi icate ative "
-        "alize iciti ical ful ness al ance ence er ic able ible ant ement ment ent ou ism ate iti "
-        "ous ive ize ion sion tion ll at bl iz"
-    ).split()
+    endings = ENDINGS.split()
     starts = ["", *"aby", "tr", "hop", "hoy", "oa", "oat", "toll", "ab12"]
     words = {start + one + two for start in starts for one in ["", *endings] for two in endings}
     generator = random.Random(5)

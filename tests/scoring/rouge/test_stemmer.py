@@ -35,7 +35,7 @@ def words(pairs):
         "possibli:possibl apologi:apolog "
         # one ending after the other, where others take the longest only
         "element:elem argument:argum implement:implem experimental:experi fundamental:fundam "
-        "departmented:depart apartmentement:apart professional:profess internationalization:internat "
+        "departmented:depart apartmentement:apart internationalization:internat "
         # y at the start is a consonant, after one a vowel
         "yied:yi yying:yy syzygy:syzygi yearly:yearli "
         "s:s as:a"
