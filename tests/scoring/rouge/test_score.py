@@ -181,7 +181,8 @@ def test_the_order_of_references(hypothesis, references, random):
         rouge = Rouge(names, several=several)
         found, expected = (rouge.document(hypothesis, some) for some in (shuffled, references))
         for name in names:
-            assert found[name].recall == expected[name].recall
+            # the order of a sum may decide where the mean of a jackknife is rounded to
+            assert found[name].recall == pytest.approx(expected[name].recall, abs=1.1e-5)
             assert found[name] == expected[name] or several != "average"
 
 

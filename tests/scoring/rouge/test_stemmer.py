@@ -30,12 +30,13 @@ def words(pairs):
         "defensible:defens irritant:irrit replacement:replac adjustment:adjust dependent:depend "
         "adoption:adopt homologou:homolog communism:commun activate:activ angulariti:angular "
         "homologous:homolog effective:effect bowdlerize:bowdler probate:probat rate:rate "
-        "cease:ceas controll:control roll:roll "
+        "cease:ceas controll:control roll:roll boxed:box snowing:snow playing:plai "
         # what the paper has not: bli and logi
         "possibli:possibl apologi:apolog "
         # one ending after the other, where others take the longest only
         "element:elem argument:argum implement:implem experimental:experi fundamental:fundam "
         "departmented:depart apartmentement:apart internationalization:internat "
+        "adoptionent:adoption "
         # y at the start is a consonant, after one a vowel
         "yied:yi yying:yy syzygy:syzygi yearly:yearli "
         "s:s as:a"

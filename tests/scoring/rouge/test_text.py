@@ -59,7 +59,7 @@ def test_sentences():
     """Empty lines are none; a line without tokens is one."""
     assert sentences("a b\n\n.\nc\r\n") == [["a", "b"], [], ["c"]]
     assert sentences("") == []
-    assert sentences("a\u2028b\x85c\x0cd") == [["a", "b", "c", "d"]]
+    assert sentences("a\u2028b\x85c\x0cd\re") == [["a", "b", "c", "d", "e"]]
 
 
 @CHEAP
