@@ -1,1 +1,1 @@
-"""Scores of translations and of alignments; nothing here imports fairseq."""
+"""Scores of translations, summaries and alignments; only ``scorer`` imports fairseq."""
