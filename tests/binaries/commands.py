@@ -65,6 +65,20 @@ def state(checkpoint):
     return torch.load(checkpoint, weights_only=False)
 
 
+def enlarge(checkpoint):
+    """Give a model large weights: what it writes of one source is unlike that of another."""
+    saved = state(checkpoint)
+    generator = torch.Generator().manual_seed(5)
+    for key, value in saved["model"].items():
+        if value.is_floating_point():
+            bound = 3.0 if "attention" in key else 0.8
+            value.uniform_(-bound, bound, generator=generator)
+    bias = saved["model"]["decoder.output_layer_module.bias"]
+    bias[[0, 3]] = -30  # no <s>, which is not printed, and no <unk>
+    bias[2] = 2  # sentences end at many lengths
+    torch.save(saved, checkpoint)
+
+
 def generate(data, checkpoint, out, *flags, left_pad=True):
     """``fairseq-generate``; its output, and the scorer it returns."""
     parser = options.get_generation_parser()

@@ -96,6 +96,27 @@ def test_an_architecture(train, write, data, tmp_path, width):
     assert len(commands.lines(output, "H")) == 64
 
 
+SUMMARIES = """\
+{_name: summarization, eval_rouge: true, eval_rouge_args: '{"beam": 2, "max_len_b": 12}',
+  rouge_types: "1,Lsum", rouge_stem: true,"""
+
+
+def test_the_best_checkpoint_by_rouge(train, write, data, tmp_path):
+    """The task and its options from YAML, as ``--task summarization --eval-rouge`` has them."""
+    folder = write(_name="regattn_lstm", attention="sparsemax", **SIZES)
+    yaml = (folder / "toy.yaml").read_text().replace("{_name: translation,", SUMMARIES)
+    best = "best_checkpoint_metric: rougeLsum, maximize_best_checkpoint_metric: true"
+    yaml = yaml.replace("checkpoint: {", f"checkpoint: {{{best}, ")
+    yaml = yaml.replace("disable_validation: true", "valid_subset: test")
+    (folder / "toy.yaml").write_text(yaml)
+    score = train(folder, "optimization.max_update=20")["extra_state"]["best"]
+    assert score > 0
+    path = tmp_path / "checkpoints" / "checkpoint_best.pt"
+    asked = ["--scoring=rouge", "--rouge-types=Lsum", "--rouge-stem", "--beam=2", "--min-len=1"]
+    output, _ = commands.generate(data, path, tmp_path / "generated", *asked)
+    assert re.search(rf"^ROUGE-Lsum .* F1 {score:.2f} ", output, re.MULTILINE)
+
+
 @pytest.mark.parametrize("name", ["regattn_lstm", "regattn_lstm_small"])
 def test_an_unknown_key_is_refused(train, write, name):
     with pytest.raises(Exception, match=r"atention"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -198,10 +199,39 @@ class System:
         """By type, the plain means, which are quicker and differ in the fourth decimal."""
         return {
             name: Score(
-                *(float(np.mean(c)) for c in zip(*(scores[name] for scores in self.documents)))
+                *(
+                    math.fsum(column) / len(self.documents)
+                    for column in zip(*(scores[name] for scores in self.documents))
+                )
             )
             for name in self.rouge.types
         }
+
+    def summary(self) -> dict[str, Average]:
+        """By type, plain means with intervals, the same whatever the order of the documents.
+
+        :meth:`averages` goes by the names of documents, which a scorer of fairseq is not told: it
+        gets sentences in the order of the batches. Here each type's scores are sampled in the
+        order of their size, so the interval does not depend on the other types either.
+        """
+        scores = [sorted(scores[name] for scores in self.documents) for name in self.rouge.types]
+        found = bootstrap(np.hstack(scores))
+        return {
+            name: Average(
+                *(i._replace(value=mean) for i, mean in zip(found[3 * n : 3 * n + 3], means))
+            )
+            for n, (name, means) in enumerate(self.means().items())
+        }
+
+    def lines(self) -> list[str]:
+        """The summary in percent, a line a type, and the signature: what commands print first."""
+        lines = []
+        for name, average in self.summary().items():
+            numbers = (
+                f"{100 * n.value:.2f} ({100 * n.low:.2f}-{100 * n.high:.2f})" for n in average
+            )
+            lines.append("ROUGE-{}  R {}  P {}  F1 {}".format(name, *numbers))
+        return [*lines, self.signature]
 
     def p_values(self, other: System, measure: str = "f1") -> dict[str, float]:
         """By type, p of the difference to another system on the same documents.

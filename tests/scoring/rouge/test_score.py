@@ -340,10 +340,10 @@ def test_unknown_types(name):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"types": ()}, "types must be at least one type, got ()"),
+        ({"types": ()}, "types must be at least one type, each once, got ()"),
         (
             {"types": ("1", "L", "1")},
-            "types must be different from each other, got ('1', 'L', '1')",
+            "types must be at least one type, each once, got ('1', 'L', '1')",
         ),
         ({"several": "worst"}, "several must be average or best or jackknife, got 'worst'"),
         (

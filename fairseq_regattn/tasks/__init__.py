@@ -1,0 +1,3 @@
+"""fairseq tasks; importing this registers them."""
+
+from fairseq_regattn.tasks import summarization  # noqa: F401
