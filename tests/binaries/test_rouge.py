@@ -1,11 +1,13 @@
 """ROUGE of what ``fairseq-generate`` writes, and in validation while ``fairseq-train`` runs."""
 
+import json
 import re
 
 import pytest
 
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.scoring.rouge import Limit, Rouge
+from fairseq_regattn.scoring.rouge.__main__ import main
 
 from . import commands, processes
 from .test_machines import free_port
@@ -55,9 +57,30 @@ def test_any_batch_size_and_the_files_agree(data, trained, tmp_path, flags):
         assert found[-1][0] == system.lines()
     assert found[0] == found[1]
     assert found[0][1] > 1
+    assert by_the_command_for_files(output, flags, tmp_path) == found[0][0]
     hypotheses = re.findall(r"^D-\d+\t[^\t]*\t(.*)$", output, re.MULTILINE)
     assert ("" in hypotheses) == (flags == "--min-len=0")
     assert len(hypotheses) == (192 if "nbest" in flags else 64)
+
+
+def by_the_command_for_files(output, flags, folder):
+    """Its JSON in the form in which fairseq-generate prints the scores."""
+    (folder / "generate.txt").write_text(output, encoding="utf-8")
+    options = [f"--{flag[8:]}" for flag in flags.split() if flag.startswith("--rouge-")]
+    out = folder / "scores.json"
+    assert main(["--generate", str(folder / "generate.txt"), "--json", str(out), *options]) == 0
+    result = json.loads(out.read_text(encoding="utf-8"))
+    [system] = result["systems"].values()
+    lines = []
+    for kind, scores in system["means"].items():
+        told = (
+            "{value:.2f} ({low:.2f}-{high:.2f})".format(
+                **{k: 100 * v for k, v in scores[name].items()}
+            )
+            for name in ("recall", "precision", "f1")
+        )
+        lines.append("ROUGE-{}  R {}  P {}  F1 {}".format(kind, *told))
+    return [*lines, result["signature"]]
 
 
 def test_quiet_and_in_shards(data, trained, tmp_path):

@@ -6,7 +6,7 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes.options import Parser
 from fairseq_regattn.recipes.stages import rewrite
 from fairseq_regattn.scoring.rouge.files import Corpus, read_duc, read_generated, read_texts
-from fairseq_regattn.scoring.rouge.score import MEASURES, SEVERAL, Rouge
+from fairseq_regattn.scoring.rouge.score import MEASURES, SEVERAL, Average, Rouge
 from fairseq_regattn.scoring.rouge.text import Limit, read_text
 
 HEADER = ("ROUGE", "recall", "precision", "F1")
@@ -70,12 +70,8 @@ def score(rouge: Rouge, corpus: Corpus, baseline: str | None = None) -> dict[str
         found[name] = {
             "empty": sum(not text.strip() for text in texts),
             "without_tokens": _without_tokens(texts, rouge),
-            "scores": {
-                kind: {
-                    measure: interval._asdict() for measure, interval in average._asdict().items()
-                }
-                for kind, average in system.averages().items()
-            },
+            "means": _as_json(system.summary()),
+            "scores": _as_json(system.averages()),
         }
         if baseline is not None and name != baseline:
             by_measure = {m: system.p_values(systems[baseline], m) for m in MEASURES}
@@ -94,11 +90,20 @@ def score(rouge: Rouge, corpus: Corpus, baseline: str | None = None) -> dict[str
     }
 
 
+def _as_json(averages: Mapping[str, Average]) -> dict[str, Any]:
+    return {
+        kind: {measure: interval._asdict() for measure, interval in average._asdict().items()}
+        for kind, average in averages.items()
+    }
+
+
 def report(result: dict[str, Any]) -> str:
     """What the command prints of :func:`score`: tables in percent, for a terminal."""
     systems = result["systems"]
-    rows = [("system", *HEADER), *_rows(systems, "scores", _percent)]
-    parts = [text_rows(rows)]
+    parts = [
+        text_rows([(title, *HEADER), *_rows(systems, what, _percent)])
+        for title, what in (("means", "means"), ("as ROUGE-1.5.5 prints", "scores"))
+    ]
     if result["compared_with"] is not None:
         rows = [(f"p against {result['compared_with']}", *HEADER)]
         parts.append(text_rows([*rows, *_rows(systems, "p", "{:.4f}".format)]))
@@ -108,7 +113,9 @@ def report(result: dict[str, Any]) -> str:
         if system["without_tokens"]
     ]
     parts.append(
-        f"percent, with 95 % intervals; {result['documents']:,} documents\n"
+        f"percent, with 95 % intervals; {result['documents']:,} documents. Means are those of "
+        "fairseq-generate\n--scoring rouge; ROUGE-1.5.5 prints means of samples, which depend on "
+        "the order of documents.\n"
         f"hypotheses without tokens, which score 0: {', '.join(silent) or 'none'}\n"
         f"references without tokens: {result['references_without_tokens'] or 'none'}\n"
         f"{result['signature']}"
