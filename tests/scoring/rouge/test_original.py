@@ -262,7 +262,7 @@ def test_stems_of_irregular_words(vocabulary, original_stems):
 def test_stems_of_made_up_words(original_stems):
     """Of one to three of the rules' endings on stems of each measure, and of a few letters."""
     endings = ENDINGS.split()
-    starts = ["", *"aby", "tr", "hop", "hoy", "oa", "oat", "toll", "ab12"]
+    starts = ["", *"ay", "tr", "hop", "oat", "toll"]
     words = {start + one + two for start in starts for one in ["", *endings] for two in endings}
     generator = random.Random(5)
     words |= {
