@@ -244,7 +244,7 @@ class System:
         """
         if measure not in MEASURES:
             raise ArgumentError("measure", measure, " or ".join(MEASURES))
-        if self.signature != other.signature or len(self.documents) != len(other.documents):
+        if self.signature != other.signature or self.names != other.names:
             raise UsageError(
                 f"systems are compared on the same documents and scores, got {len(self.documents)} "
                 f"with {self.signature} and {len(other.documents)} with {other.signature}"

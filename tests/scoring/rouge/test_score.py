@@ -400,6 +400,7 @@ def test_systems_that_cannot_be_compared():
         Rouge(stem=True).system(["a"], [["a"]]),
         Rouge().system(["a"], [["a", "b"]]),
         Rouge().system(["a", "b"], [["a"], ["b"]]),
+        Rouge().system(["a"], [["a"]], ["another"]),
     ]
     for other in others:
         with pytest.raises(UsageError) as caught:
