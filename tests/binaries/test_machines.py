@@ -143,6 +143,8 @@ def test_a_sweep_by_submitit(data, tmp_path):
     for number, name in enumerate(("softmax", "fusedmax")):
         state = commands.state(tmp_path / str(number) / "checkpoints" / "checkpoint_last.pt")
         assert state["cfg"]["model"]["attention"] == name
+        signature = bytes(state["model"]["decoder.attention.mapping_version"].tolist())
+        assert signature.startswith(f"{name}(".encode())
 
 
 @pytest.mark.slow

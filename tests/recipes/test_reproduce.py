@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 import torch
+from omegaconf import OmegaConf
 
 from fairseq_regattn.analysis.links import read_links
 from fairseq_regattn.analysis.matrices import read_matrices
@@ -24,6 +25,7 @@ from fairseq_regattn.recipes import report
 from fairseq_regattn.recipes.__main__ import planned, reproduce
 from fairseq_regattn.recipes.load import CONFIGS
 from fairseq_regattn.recipes.options import parse_reproduce
+from fairseq_regattn.recipes.runs import write_training_settings
 from fairseq_regattn.recipes.workspace import forced_hypotheses
 
 pytest.importorskip("matplotlib", reason="matplotlib draws the heat maps")
@@ -42,6 +44,11 @@ def options(text, out, *arguments):
 def states(folder):
     """Every file with the time of its last change; looking at it changes neither."""
     return {p: p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
+
+
+def weights_of(run):
+    """Parameters and buffers of the model that translates."""
+    return torch.load(run.folder / "checkpoint_best.pt", weights_only=False)["model"]
 
 
 @pytest.mark.slow
@@ -68,6 +75,10 @@ def test_from_text_to_a_table_twice_and_then_more(tmp_path, capsys, write_text, 
 
     # Scores are sacrebleu's on what was printed, and fairseq agrees.
     records = {record.name: record for record in read_records(chosen.records)}
+    for run in (softmax, fusedmax):
+        signature = bytes(weights_of(run)["decoder.attention.mapping_version"].tolist())
+        assert signature.startswith(f"{run.attention.mapping}(".encode())
+        assert " --path checkpoint_best.pt " in (run.folder / "generate.log").read_text("utf-8")
     record = records["softmax"]
     found = softmax.hypotheses()
     texts = [hypothesis.text for hypothesis in found]
@@ -102,6 +113,8 @@ def test_from_text_to_a_table_twice_and_then_more(tmp_path, capsys, write_text, 
     rows = (folder / "results.md").read_text(encoding="utf-8").splitlines()[2:6]
     names = [row.split(" | ")[0] for row in rows]
     assert names == ["| softmax", "| fusedmax, lambda 0.1", "| sparsemax", "| sparsemax"]
+    one, two = (weights_of(run)["decoder.embed_tokens.weight"] for run in planned(more))
+    assert not torch.equal(one, two)  # of another seed
     content = json.loads((out / "results" / "results.json").read_text(encoding="utf-8"))
     assert "sparsemax" in json.dumps(content)
 
@@ -227,6 +240,28 @@ def test_words_and_tokens_as_in_paper_a(tmp_path, capsys, write_text):
     assert record.updates == 2
     assert record.tokenised_bleu is not None
     assert record.valid_ppl is not None
+
+
+def test_runs_differ_in_the_mapping_and_the_seed_and_in_nothing_else(tmp_path, write_text):
+    """What ``fairseq-hydra-train`` reads of each."""
+    given = ["--attention=softmax,fusedmax", "--attention-lambda=0.3", "--seed=1,7"]
+    chosen = options(write_text(tmp_path / "text"), tmp_path / "out", *given)
+    told, others = [], []
+    for run in planned(chosen):
+        settings = write_training_settings(run, run.folder)
+        assert OmegaConf.load(run.folder / "train.yaml") == settings
+        model = settings["model"]
+        told.append((model["attention"], model["attention_lambda"], settings["common"].pop("seed")))
+        for name in ("attention", "attention_lambda"):
+            del model[name]
+        others.append(settings)
+    assert all(settings == others[0] for settings in others)
+    assert told == [
+        ("softmax", None, 1),
+        ("fusedmax", 0.3, 1),
+        ("softmax", None, 7),
+        ("fusedmax", 0.3, 7),
+    ]
 
 
 def test_stages_stop_where_they_are_told(tmp_path, capsys, write_text):
