@@ -23,10 +23,14 @@ import_user_module(Namespace(user_dir={folder!r}))
 REPORT = """
 import sys
 from fairseq.models import MODEL_REGISTRY
+from fairseq.scoring import SCORER_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
 from fairseq import checkpoint_utils
 names = [name for name in MODEL_REGISTRY if name.startswith("regattn_lstm")]
 assert len(names) > 1, names
 assert "regattn_lstm" in MODEL_REGISTRY
+assert TASK_REGISTRY["summarization"].__module__.startswith("fairseq_regattn.")
+assert "rouge" in SCORER_REGISTRY
 assert hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__")
 assert not hasattr(checkpoint_utils.load_checkpoint_to_cpu.__wrapped__, "__wrapped__")
 print(sys.modules[MODEL_REGISTRY["regattn_lstm"].__module__].__file__)

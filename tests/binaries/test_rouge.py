@@ -26,6 +26,11 @@ def printed(output):
     return re.split(r"^Generate test with beam=\d: \n", output, flags=re.MULTILINE)[1].splitlines()
 
 
+def unchanged(checkpoint):
+    """Flags of a training that only validates."""
+    return ["--finetune-from-model", checkpoint, "--lr", 0, "--max-update", 1]
+
+
 def from_files(output, rouge):
     """The same from lines T and the first D of each sentence, in the order of the corpus."""
     references, found = commands.lines(output, "T"), {}
@@ -137,11 +142,10 @@ def test_subwords_and_unknown_words(subwords, tmp_path, caplog, types):
     path = tmp_path / "checkpoint_last.pt"
     commands.enlarge(path)
     rouge = [f"--rouge-types={types}", "--rouge-words=12", "--rouge-stem"]
-    best = ["--best-checkpoint-metric", f"rouge{types.split(',')[-1]}", "--max-update", 1]
+    best = ["--best-checkpoint-metric", f"rouge{types.split(',')[-1]}"]
     undone = ["--eval-rouge-detok", "moses", "--eval-rouge-remove-bpe"]
     undone += ["--eval-rouge-detok-args", '{"target_lang": "en"}', "--eval-rouge-print-samples"]
-    unchanged = ["--finetune-from-model", path, "--lr", 0]
-    flags = [*EVAL, *rouge, *best, *undone, *unchanged]
+    flags = [*EVAL, *rouge, *best, *undone, *unchanged(path)]
     out = commands.train(subwords, tmp_path / "out", *flags, base=VALIDATING)
     score = commands.state(out / "checkpoint_last.pt")["extra_state"]["val_loss"]
 
@@ -176,13 +180,16 @@ def test_the_checkpoint_under_either_task(data, tmp_path, capsys):
     assert found["translation"] == found["summarization"]
 
 
-def test_bleu_too(data, tmp_path):
+@pytest.mark.parametrize("metric", ["bleu", "rougeL"])
+def test_bleu_too(data, trained, tmp_path, metric):
     """Either generator has its own options."""
-    flags = [*EVAL, "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 3}']
-    both = commands.train(data, tmp_path / "a", *flags, *BEST, "--max-epoch", 1, base=VALIDATING)
-    one = commands.train(data, tmp_path / "b", *EVAL, *BEST, "--max-epoch", 1, base=VALIDATING)
-    both, one = (commands.state(out / "checkpoint_last.pt")["extra_state"] for out in (both, one))
-    assert both["val_loss"] == one["val_loss"]
+    bleu = ["--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 7}']
+    alone = [*EVAL[:2], *EVAL[-4:], *bleu] if metric == "bleu" else EVAL
+    flags, scores = [*unchanged(trained("softmax")), *BEST, "--best-checkpoint-metric", metric], []
+    for asked in ([*EVAL, *bleu], alone):
+        out = commands.train(data, tmp_path / f"{len(scores)}", *asked, *flags, base=VALIDATING)
+        scores.append(commands.state(out / "checkpoint_last.pt")["extra_state"]["val_loss"])
+    assert scores[0] == scores[1] > 0
 
 
 @pytest.mark.slow
@@ -219,7 +226,7 @@ WRONG = {
 @pytest.mark.parametrize("flags", WRONG)
 def test_wrong_values(data, tmp_path, flags):
     with pytest.raises(UsageError) as error:
-        commands.train(data, tmp_path, *EVAL, *flags.split())
+        commands.train(data, tmp_path, *EVAL, "--max-update", 1, *flags.split())
     assert all(part in str(error.value) for part in WRONG[flags])
     assert "\n" not in str(error.value)
 
