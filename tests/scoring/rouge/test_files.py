@@ -36,6 +36,9 @@ def named(document, author):
     return ".".join([*before, author, day, number])
 
 
+PACKED = gzip.compress(b"a\nb\n", mtime=0)  # of the same name in all workers of pytest
+
+
 @pytest.fixture
 def duc(tmp_path):
     """Two documents with four models each, by five people, and two systems."""
@@ -73,11 +76,11 @@ def test_a_line_is_a_document(in_tmp_path):
         ("r", b"a\n", "h has 2 lines, r 1"),
         ("r", b"", "r is empty"),
         ("r", b"a\nb\xe9\n", r"r:2: not UTF-8 \(byte 2\)"),
-        ("r", gzip.compress(b"a\nb\n"), "r:1: not UTF-8"),
+        ("r", PACKED, "r:1: not UTF-8"),
         ("r", b"a\nb@@ c\n", r"r:2 still has subwords \('@@'\)"),
         ("r", "▁a\nb\n".encode(), "r:1 still has subwords"),
         ("r.gz", b"a\nb\n", r"r\.gz: not a whole gzip file"),
-        ("r.gz", gzip.compress(b"a\nb\n")[:-9], r"r\.gz: not a whole gzip file"),
+        ("r.gz", PACKED[:-9], r"r\.gz: not a whole gzip file"),
     ],
 )
 @pytest.mark.parametrize("second", [False, True])
