@@ -117,6 +117,54 @@ def test_headlines_in_lower_case(tmp_path):
     assert made["train.synopsis"] == "école tool\n"
 
 
+FAULTS = {
+    "not a whole gzip file": gzip.compress(b"a tool\tTool\n" * 9)[:-9],
+    "not a whole gzip file (Not a gzipped file": b"a tool\tTool\n",
+    ":2: not UTF-8": gzip.compress(b"a tool\tTool\ncaf\xe9\tx\n"),
+}
+
+
+def told_in_one_line(result, script, *parts):
+    assert result.stderr.startswith(f"{script}: error: ")
+    assert result.stderr.count("\n") == 1
+    assert all(part in result.stderr for part in parts), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "content"),
+    [
+        *FAULTS.items(),
+        ("nothing is left of 1 lines", gzip.compress(b"no synopsis\n")),
+        ("No such file", None),
+    ],
+)
+def test_headlines_that_cannot_be_read(tmp_path, fault, content):
+    """What was there stays whole, so that no split is of another corpus than the others."""
+    raw, out = tmp_path / "raw", tmp_path / "out"
+    raw.mkdir()
+    for split in ("train", "valid", "test"):
+        (raw / f"{split}.tsv.gz").write_bytes(gzip.compress(b"a tool\tTool\n"))
+    prepare("headlines.py", raw, out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    (raw / "train.tsv.gz").write_bytes(gzip.compress(b"another\tOther\n"))
+    path = raw / "valid.tsv.gz"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    result = prepare("headlines.py", raw, out, status=1)
+    told_in_one_line(result, "headlines.py", str(path), fault)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+@pytest.mark.parametrize(("fault", "content"), FAULTS.items())
+def test_gigaword_that_cannot_be_read(sumdata, tmp_path, fault, content):
+    path = sumdata / "Giga" / "task1_ref0.txt.gz"
+    path.write_bytes(content)
+    result = prepare("gigaword.py", sumdata, tmp_path / "out", status=1)
+    told_in_one_line(result, "gigaword.py", str(path), fault)
+    assert not (tmp_path / "out" / "test.title").exists()
+
+
 @pytest.mark.skipif(not HEADLINES.exists(), reason=f"needs {HEADLINES}")
 def test_headlines_of_the_corpus_at_hand(tmp_path):
     printed = prepare("headlines.py", HEADLINES, tmp_path / "out").stdout.split()
