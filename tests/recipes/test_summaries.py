@@ -10,7 +10,7 @@ import pytest
 
 from fairseq_regattn.analysis.records import Record, read_hypotheses, read_records
 from fairseq_regattn.errors import UsageError
-from fairseq_regattn.recipes import report
+from fairseq_regattn.recipes import report, work
 from fairseq_regattn.recipes.__main__ import planned, reproduce
 from fairseq_regattn.recipes.load import CONFIGS, load_recipe
 from fairseq_regattn.recipes.options import parse_reproduce
@@ -265,6 +265,28 @@ def test_a_missing_reference_or_original_is_told(sumdata, tmp_path, capsys):
     told = capsys.readouterr().err
     assert "duc2004.title2:2: empty line in the test set" in told
     assert "duc2004.original has 1 lines, test 5" in told
+
+
+def test_dictionaries_that_were_removed_are_made_again(sumdata, tmp_path, monkeypatch):
+    """Of a recipe whose runs are finished, where another one decodes its models."""
+    prepare("gigaword.py", sumdata, tmp_path / "data")
+    arguments = [str(SUMMARIES / "duc2004.yaml"), "--data", str(tmp_path / "data"), *TINY]
+    arguments += ["--output", str(tmp_path / "out"), "--stage=preprocess", "--attention=softmax"]
+    chosen = parse_reproduce(arguments)
+    trained, decoding = planned(chosen)
+    for path in (trained.checkpoint, trained.record(chosen.records)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    made = []
+    for stage in ("prepare", "preprocess"):
+        monkeypatch.setattr(
+            work,
+            stage,
+            lambda workspace, *_, stage=stage: made.append((stage, workspace.key)) or [],
+        )
+    assert reproduce(chosen, "") == 0
+    keys = [run.workspace.key for run in (trained, decoding)]
+    assert made == [(stage, key) for stage in ("prepare", "preprocess") for key in keys]
 
 
 def test_keys_of_translation_recipes_stay():
