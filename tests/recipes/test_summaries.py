@@ -265,6 +265,15 @@ def test_a_missing_reference_or_original_is_told(sumdata, tmp_path, capsys):
     told = capsys.readouterr().err
     assert "duc2004.title2:2: empty line in the test set" in told
     assert "duc2004.original has 1 lines, test 5" in told
+    (tmp_path / "data" / "duc2004.title2").write_text("a\nb\nc\nd\ne\n")
+    lines = (tmp_path / "data" / "duc2004.article").read_text().splitlines()
+    lines[3] = f"{lines[3]} more"
+    write(tmp_path / "data" / "duc2004.original", lines)
+    assert reproduce(parse_reproduce(arguments), "") == 1
+    told = capsys.readouterr().err
+    assert "duc2004.original:4 has 12 words, " in told
+    assert "duc2004.article:4 11: one for each of them is needed" in told
+    assert told.count("duc2004.original:") == 1
 
 
 def test_dictionaries_that_were_removed_are_made_again(sumdata, tmp_path, monkeypatch):
