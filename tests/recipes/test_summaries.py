@@ -235,6 +235,18 @@ def test_settings_that_summaries_cannot_have(change, message):
         load_recipe(SUMMARIES / "headlines.yaml", [change])
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["references=[synopsis]", "references=[a,a]", "references=[names]", "original=paragraph"],
+)
+def test_references_are_each_of_another_file(change):
+    """The target would count twice, and a file of the test set be replaced by another."""
+    told = r"data\.original must be other endings than paragraph, synopsis, names, links, each once"
+    with pytest.raises(UsageError, match=told):
+        load_recipe(SUMMARIES / "headlines.yaml", [f"data.{change}"])
+    load_recipe(SUMMARIES / "headlines.yaml", ["data.references=[a,b]", "data.original=c"])
+
+
 def test_references_are_for_summaries():
     with pytest.raises(UsageError, match=r"data\.references .* given for summaries only"):
         load_recipe(CONFIGS / "translation" / "plain.yaml", ["data.references=[x]"])
