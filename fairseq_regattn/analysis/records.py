@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_regattn.analysis.statistics import AlignmentStatistics
-from fairseq_regattn.errors import UsageError
+from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.recipes.stages import rewrite
 from fairseq_regattn.scoring.summaries import SummaryScores
 
@@ -119,9 +119,12 @@ class Record:
             **_object_of(AlignmentStatistics, content["alignments"], f"{path}: alignments")
         )
         if content.get("summary") is not None:
-            content["summary"] = SummaryScores(
-                **_object_of(SummaryScores, content["summary"], f"{path}: summary")
-            )
+            summary = _object_of(SummaryScores, content["summary"], f"{path}: summary")
+            for name, score in summary["scores"].items():
+                if len(score) != 3 or not all(_is_of(number, (int, float)) for number in score):
+                    wanted = "a number and its interval, three numbers"
+                    raise ArgumentError(f"{path}: summary: {name}", score, wanted)
+            content["summary"] = SummaryScores(**summary)
         if content["links"] is not None and set(content["links"]) != set(LINKS):
             found = ", ".join(content["links"])
             raise UsageError(f"{path}: links must have the keys {', '.join(LINKS)}, got {found}")

@@ -110,8 +110,12 @@ def pairs(records: Sequence[Record]) -> Iterator[tuple[Record, Record]]:
 
 
 def _key(record: Record, baseline: Record) -> str:
-    """All that a p value depends on: three texts."""
-    return f"{record.test_key}-{baseline.hypotheses_key}-{record.hypotheses_key}"
+    """All that a p value depends on: three texts, and of summaries how they are scored."""
+    texts = f"{record.test_key}-{baseline.hypotheses_key}-{record.hypotheses_key}"
+    if (summary := baseline.summary) is None:
+        return texts
+    stem, size = "stem" if summary.stem else "no stem", summary.bytes
+    return f"{texts}-rouge, {stem}" + ("" if size is None else f", {size} bytes")
 
 
 def _read(folder: Path) -> dict:

@@ -183,6 +183,10 @@ def _check(recipe: Recipe, path: Path) -> None:
     if recipe.summary is None and (data.references or data.original):
         named = ("data.references and data.original", (data.references, data.original))
         wrong.append((*named, "given for summaries only (summary)"))
+    own = [ending for ending in (data.source, data.target, "names", "links") if ending]
+    if {*own}.intersection(data.beside) or len({*data.beside}) < len(data.beside):
+        named = ("data.references and data.original", (data.references, data.original))
+        wrong.append((*named, f"other endings than {', '.join(own)}, each once"))
     if recipe.summary is not None and steps.tokenizer != "none":
         wrong.append(("preprocess.tokenizer", steps.tokenizer, "none for summaries"))
     if recipe.summary is not None and recipe.summary.bytes is not None and recipe.summary.bytes < 1:

@@ -81,8 +81,22 @@ def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
                 made.append("corpus")
     files, splits = recipe.data.files, workspace.splits
     folder = text.find_folder(data, source, target, files, splits)
-    how = files, recipe.data.gold, recipe.data.beside, splits, recipe.summary is not None
-    produce(workspace.text, lambda out: _discard(text.take(folder, out, source, target, *how)))
+
+    def take(out: Path) -> None:
+        text.take(
+            folder,
+            out,
+            source,
+            target,
+            files,
+            recipe.data.gold,
+            more=recipe.data.beside,
+            splits=splits,
+            unknown=recipe.summary is not None,
+            original=recipe.data.original,
+        )
+
+    produce(workspace.text, take)
     return [*made, "text"]
 
 

@@ -118,6 +118,7 @@ def take(
     more: Sequence[str] = (),
     splits: Sequence[str] = SPLITS,
     unknown: bool = False,
+    original: str | None = None,
 ) -> dict[str, Counter]:
     """Check a corpus and copy it, as ``train.ro``, ``train.en``, ... and ``counts.json``.
 
@@ -135,13 +136,15 @@ def take(
         more: endings of further files of the test set, a line a pair: other references.
         splits: what is taken, ``test`` at least.
         unknown: ``<unk>`` may stand in the text, for words that nobody knows.
+        original: the one of `more` that has the words of the source before they were changed.
 
     Returns:
         For each split how many pairs were read, kept and dropped, and why. Printed, too.
 
     Raises:
         UsageError: missing files, invalid UTF-8, sides of unequal length, empty lines in the test
-            set, nothing left of a split. All faults are found before it is raised.
+            set, other numbers of words in `original`, nothing left of a split. All faults are found
+            before it is raised.
     """
     if source == target:
         raise UsageError(f"source and target must be two languages, got {source!r} for both")
@@ -183,6 +186,12 @@ def take(
             if name in beside:
                 for number, line in enumerate(lines, start=1):
                     _check_test_line(line, f"{path}:{number}", faults, special)
+            if name == original and not faults.messages:
+                for number, (line, (text, _)) in enumerate(zip(lines, held_out["test"]), start=1):
+                    words, wanted = len(line.split()), len(text.split())
+                    if words != wanted:
+                        has = f"{words} words, {paths['test', source]}:{number} {wanted}"
+                        faults.add(f"{path}:{number} has {has}: one for each of them is needed")
             (out / f"test.{name}").write_bytes("".join(f"{s}\n" for s in lines).encode())
     if links is not None and not faults.messages:
         _check_links(links, held_out["test"])

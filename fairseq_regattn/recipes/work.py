@@ -52,7 +52,12 @@ class Work:
         finished = len(self.wanted) - len(pending)
         if finished:
             print(f"{finished} of {len(self.wanted)} runs are finished already")
-        workspaces = list(dict.fromkeys(one.workspace for one in pending))
+        needed: dict[Path, Workspace] = {}
+        for one in pending:
+            # A model is decoded with its dictionaries and subwords, which may be gone since.
+            for workspace in (one.trained.workspace, one.workspace):
+                needed.setdefault(workspace.folder, workspace)
+        workspaces = [*needed.values()]
         workspaces = self._corpora(0, "get and check the text", workspaces, self._prepare)
         if last >= STAGES.index("preprocess"):
             what = "tokens, and fairseq's binary format"

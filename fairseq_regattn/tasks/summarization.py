@@ -12,8 +12,10 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from fairseq_regattn.errors import ArgumentError
+from fairseq_regattn.errors import ArgumentError, UsageError, setting_error
 from fairseq_regattn.scoring.scorer import RougeConfig, build_rouge
 
 logger = logging.getLogger(__name__)
@@ -63,11 +65,7 @@ class SummarizationTask(TranslationTask):
         if not cfg.eval_rouge:
             return
         self.rouge = build_rouge(cfg)
-        self._generation = _options("--eval-rouge-args", cfg.eval_rouge_args)
-        for name in self._generation:
-            if name not in GenerationConfig.__dataclass_fields__:
-                allowed = "options of fairseq-generate, with underscores"
-                raise ArgumentError("--eval-rouge-args", name, allowed)
+        self._generation = _generation("--eval-rouge-args", cfg.eval_rouge_args)
         tokenizers = sorted(encoders.TOKENIZER_REGISTRY)
         if cfg.eval_rouge_detok not in tokenizers:
             allowed = f"one of {', '.join(tokenizers)}"
@@ -121,6 +119,22 @@ class SummarizationTask(TranslationTask):
             for name in self.rouge.types:
                 mean = 100 * total(f"_rouge_{name}") / sentences
                 metrics.log_scalar(f"rouge{name}", mean, weight=sentences, round=2)
+
+
+def _generation(flag: str, text: Optional[str]) -> Dict[str, Any]:
+    """What would else be found wrong in the first validation, after an epoch of training."""
+    options = _options(flag, text)
+    for name, value in options.items():
+        if name not in GenerationConfig.__dataclass_fields__:
+            raise ArgumentError(flag, name, "options of fairseq-generate, with underscores")
+        try:
+            merged = OmegaConf.merge(OmegaConf.structured(GenerationConfig), {name: value})
+        except OmegaConfBaseException as error:
+            raise UsageError(f"{flag}: {setting_error(error)}") from error
+        options[name] = merged[name]  # "5" is 5
+        if name in ("beam", "nbest") and options[name] < 1:
+            raise ArgumentError(f"{flag}: {name}", value, "at least 1")
+    return options
 
 
 def _options(flag: str, text: Optional[str]) -> Dict[str, Any]:

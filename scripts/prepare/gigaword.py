@@ -24,6 +24,7 @@ import argparse
 import gzip
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -50,11 +51,21 @@ def find(folder: Path, name: str) -> Path | None:
 
 
 def lines(path: Path) -> Iterator[str]:
-    """Without their ends."""
+    """Without their ends.
+
+    Raises:
+        ValueError: no whole gzip file, or no UTF-8; names the file, and the line.
+    """
     opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield line.rstrip("\r\n")
+    with opened(path, "rb") as file:
+        try:
+            for number, line in enumerate(file, start=1):
+                try:
+                    yield line.decode("utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    raise ValueError(f"{path}:{number}: not UTF-8 ({error})") from None
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path}: not a whole gzip file ({error})") from None
 
 
 def known(line: str) -> str:
@@ -131,4 +142,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (OSError, ValueError) as error:
+        print(f"gigaword.py: error: {error}", file=sys.stderr)
+        sys.exit(1)

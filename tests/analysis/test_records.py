@@ -74,6 +74,20 @@ def test_a_record_that_is_none_is_refused(tmp_path, record, change, message):
         Record.read(path)
 
 
+@pytest.mark.parametrize("score", [[], [1.0], ["1", "2", "3"], [1, True, 2], [1, 2, None]])
+def test_scores_of_summaries_are_a_number_and_its_interval(tmp_path, record, score):
+    content = asdict(record())
+    content["summary"] = {"stem": True, "bytes": None, "words": 1.0, "reference_words": 1.0}
+    content["summary"] |= {"unknown": 0, "masked": 0, "scores": {"rouge1 f1": [1, 0.5, 2.0]}}
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(content))
+    assert Record.read(path).rouge("rouge1 f1") == [1, 0.5, 2.0]
+    content["summary"]["scores"]["rouge1 f1"] = score
+    path.write_text(json.dumps(content))
+    with pytest.raises(UsageError, match=r"x\.json: summary: rouge1 f1 must be .* three numbers"):
+        Record.read(path)
+
+
 @pytest.mark.parametrize("content", [b'{"bleu": 1', b"\xff", b"[1]"])
 def test_what_is_no_json_object_is_refused(tmp_path, content):
     (tmp_path / "x.json").write_bytes(content)

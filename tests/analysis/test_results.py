@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -14,12 +15,14 @@ from fairseq_regattn.analysis.results import (
     json_text,
     markdown,
     notes,
+    read_sweep,
     sections,
     text,
     write_results,
 )
 from fairseq_regattn.analysis.significance import significance
 from fairseq_regattn.analysis.sweep import Sweep
+from fairseq_regattn.scoring.summaries import SummaryScores
 from fairseq_regattn.scoring.translation import Score
 
 FUSED = "fusedmax-lambda0.1"
@@ -194,6 +197,37 @@ def test_from_records_to_files(tmp_path, capsys, monkeypatch, record):
     before = [path.read_bytes() for path in sorted(out.iterdir())]
     paths = write_results(tmp_path, out)  # reads its own files for no records, and changes nothing
     assert sorted(path.read_bytes() for path in paths) == sorted(before)
+
+
+SUMMARY = SummaryScores(
+    stem=True,
+    bytes=None,
+    words=5.0,
+    reference_words=6.0,
+    unknown=0,
+    masked=0,
+    scores={"rouge1 f1": [50.0, 40.0, 60.0]},
+)
+
+
+def test_the_same_summaries_scored_in_two_ways(tmp_path, record):
+    """Each way has its own p: as many words alike, but more stems."""
+    references = [f"cats run {number}" for number in range(9)]
+    texts = {"softmax": ["cat runs"] * 9, FUSED: ["cats run"] * 9}
+    ways = {"aaaaaaaa": SUMMARY, "bbbbbbbb": replace(SUMMARY, stem=False, bytes=8)}
+    for settings, summary in ways.items():
+        for name, lines in texts.items():
+            keys = {"test_key": text_key(references), "hypotheses_key": text_key(lines)}
+            made = record(name, settings=settings, summary=summary, bleu=None, chrf=None, **keys)
+            collect(tmp_path, made, lines)
+        counts = significance(tmp_path, [[[line] for line in references]])
+        assert counts.made == 1
+    sweep = read_sweep(tmp_path)
+    found = {path.stem[-8:]: scores for path, scores in sweep.comparisons.items()}
+    assert found["aaaaaaaa"]["rouge1 f1"].value == 1
+    assert found["bbbbbbbb"]["rouge1 f1"].value < 0.01
+    assert found["bbbbbbbb"]["rouge1 recall, 8 bytes"].value < 0.01
+    assert significance(tmp_path, []) == (0, 2, 0)
 
 
 def test_wrong_use_is_one_line(tmp_path, capsys, monkeypatch):

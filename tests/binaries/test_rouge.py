@@ -218,6 +218,9 @@ WRONG = {
     "--eval-rouge-args [1]": ("--eval-rouge-args", "'[1]'"),
     "--eval-rouge-args {beam:1}": ("--eval-rouge-args", "'{beam:1}'"),
     '--eval-rouge-args {"bem":1}': ("--eval-rouge-args", "'bem'"),
+    '--eval-rouge-args {"beam":"x"}': ("--eval-rouge-args", "'x'", "beam"),
+    '--eval-rouge-args {"max_len_b":null}': ("--eval-rouge-args", "max_len_b"),
+    '--eval-rouge-args {"beam":0}': ("--eval-rouge-args: beam must be at least 1, got 0",),
     "--eval-rouge-detok mose": ("--eval-rouge-detok", "moses", "'mose'"),
     "--eval-rouge-detok-args x": ("--eval-rouge-detok-args", "'x'"),
 }

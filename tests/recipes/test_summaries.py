@@ -10,7 +10,7 @@ import pytest
 
 from fairseq_regattn.analysis.records import Record, read_hypotheses, read_records
 from fairseq_regattn.errors import UsageError
-from fairseq_regattn.recipes import report
+from fairseq_regattn.recipes import report, work
 from fairseq_regattn.recipes.__main__ import planned, reproduce
 from fairseq_regattn.recipes.load import CONFIGS, load_recipe
 from fairseq_regattn.recipes.options import parse_reproduce
@@ -117,6 +117,54 @@ def test_headlines_in_lower_case(tmp_path):
     assert made["train.synopsis"] == "école tool\n"
 
 
+FAULTS = {
+    "not a whole gzip file": gzip.compress(b"a tool\tTool\n" * 9)[:-9],
+    "not a whole gzip file (Not a gzipped file": b"a tool\tTool\n",
+    ":2: not UTF-8": gzip.compress(b"a tool\tTool\ncaf\xe9\tx\n"),
+}
+
+
+def told_in_one_line(result, script, *parts):
+    assert result.stderr.startswith(f"{script}: error: ")
+    assert result.stderr.count("\n") == 1
+    assert all(part in result.stderr for part in parts), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "content"),
+    [
+        *FAULTS.items(),
+        ("nothing is left of 1 lines", gzip.compress(b"no synopsis\n")),
+        ("No such file", None),
+    ],
+)
+def test_headlines_that_cannot_be_read(tmp_path, fault, content):
+    """What was there stays whole, so that no split is of another corpus than the others."""
+    raw, out = tmp_path / "raw", tmp_path / "out"
+    raw.mkdir()
+    for split in ("train", "valid", "test"):
+        (raw / f"{split}.tsv.gz").write_bytes(gzip.compress(b"a tool\tTool\n"))
+    prepare("headlines.py", raw, out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    (raw / "train.tsv.gz").write_bytes(gzip.compress(b"another\tOther\n"))
+    path = raw / "valid.tsv.gz"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    result = prepare("headlines.py", raw, out, status=1)
+    told_in_one_line(result, "headlines.py", str(path), fault)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+@pytest.mark.parametrize(("fault", "content"), FAULTS.items())
+def test_gigaword_that_cannot_be_read(sumdata, tmp_path, fault, content):
+    path = sumdata / "Giga" / "task1_ref0.txt.gz"
+    path.write_bytes(content)
+    result = prepare("gigaword.py", sumdata, tmp_path / "out", status=1)
+    told_in_one_line(result, "gigaword.py", str(path), fault)
+    assert not (tmp_path / "out" / "test.title").exists()
+
+
 @pytest.mark.skipif(not HEADLINES.exists(), reason=f"needs {HEADLINES}")
 def test_headlines_of_the_corpus_at_hand(tmp_path):
     printed = prepare("headlines.py", HEADLINES, tmp_path / "out").stdout.split()
@@ -187,6 +235,18 @@ def test_settings_that_summaries_cannot_have(change, message):
         load_recipe(SUMMARIES / "headlines.yaml", [change])
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["references=[synopsis]", "references=[a,a]", "references=[names]", "original=paragraph"],
+)
+def test_references_are_each_of_another_file(change):
+    """The target would count twice, and a file of the test set be replaced by another."""
+    told = r"data\.original must be other endings than paragraph, synopsis, names, links, each once"
+    with pytest.raises(UsageError, match=told):
+        load_recipe(SUMMARIES / "headlines.yaml", [f"data.{change}"])
+    load_recipe(SUMMARIES / "headlines.yaml", ["data.references=[a,b]", "data.original=c"])
+
+
 def test_references_are_for_summaries():
     with pytest.raises(UsageError, match=r"data\.references .* given for summaries only"):
         load_recipe(CONFIGS / "translation" / "plain.yaml", ["data.references=[x]"])
@@ -217,6 +277,37 @@ def test_a_missing_reference_or_original_is_told(sumdata, tmp_path, capsys):
     told = capsys.readouterr().err
     assert "duc2004.title2:2: empty line in the test set" in told
     assert "duc2004.original has 1 lines, test 5" in told
+    (tmp_path / "data" / "duc2004.title2").write_text("a\nb\nc\nd\ne\n")
+    lines = (tmp_path / "data" / "duc2004.article").read_text().splitlines()
+    lines[3] = f"{lines[3]} more"
+    write(tmp_path / "data" / "duc2004.original", lines)
+    assert reproduce(parse_reproduce(arguments), "") == 1
+    told = capsys.readouterr().err
+    assert "duc2004.original:4 has 12 words, " in told
+    assert "duc2004.article:4 11: one for each of them is needed" in told
+    assert told.count("duc2004.original:") == 1
+
+
+def test_dictionaries_that_were_removed_are_made_again(sumdata, tmp_path, monkeypatch):
+    """Of a recipe whose runs are finished, where another one decodes its models."""
+    prepare("gigaword.py", sumdata, tmp_path / "data")
+    arguments = [str(SUMMARIES / "duc2004.yaml"), "--data", str(tmp_path / "data"), *TINY]
+    arguments += ["--output", str(tmp_path / "out"), "--stage=preprocess", "--attention=softmax"]
+    chosen = parse_reproduce(arguments)
+    trained, decoding = planned(chosen)
+    for path in (trained.checkpoint, trained.record(chosen.records)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    made = []
+    for stage in ("prepare", "preprocess"):
+        monkeypatch.setattr(
+            work,
+            stage,
+            lambda workspace, *_, stage=stage: made.append((stage, workspace.key)) or [],
+        )
+    assert reproduce(chosen, "") == 0
+    keys = [run.workspace.key for run in (trained, decoding)]
+    assert made == [(stage, key) for stage in ("prepare", "preprocess") for key in keys]
 
 
 def test_keys_of_translation_recipes_stay():

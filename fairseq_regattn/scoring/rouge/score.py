@@ -100,9 +100,8 @@ class Rouge:
         """
         made = self._read(hypothesis)
         there = [self._read(reference) for reference in references]
-        fewest = 2 if self.several == "jackknife" else 1
-        if len(there) < fewest:
-            raise UsageError(f"{len(there)} references, where at least {fewest} are needed")
+        if len(there) < self._fewest():
+            raise UsageError(_too_few(len(there), self._fewest()))
         return {
             name: self._score(name, [match(made, reference) for reference in there])
             for name, match in self._matchers.items()
@@ -135,6 +134,10 @@ class Rouge:
             names = [str(number) for number in range(1, len(hypotheses) + 1)]
         if len(names) != len(hypotheses):
             raise UsageError(f"{len(names)} names do not fit {len(hypotheses)} hypotheses")
+        fewest = self._fewest()
+        for name, there in zip(names, references):
+            if len(there) < fewest:
+                raise UsageError(f"document {name}: {_too_few(len(there), fewest)}")
         documents = [self.document(made, there) for made, there in zip(hypotheses, references)]
         counts = sorted({len(there) for there in references})
         return System(self, documents, list(names), self.signature(counts))
@@ -156,6 +159,10 @@ class Rouge:
             "version": f"fairseq-regattn.{fairseq_regattn.__version__}",
         }
         return "|".join(f"{name}:{value}" for name, value in parts.items())
+
+    def _fewest(self) -> int:
+        """References that a document must have."""
+        return 2 if self.several == "jackknife" else 1
 
     def _read(self, text: str) -> Text:
         return read_text(text, self.stem, self.limit)
@@ -269,6 +276,10 @@ def _matcher(name: str) -> Matcher:
     if kind["power"]:
         return partial(weighted, power=float(kind["power"]))
     return sequence if name == "L" else union
+
+
+def _too_few(found: int, fewest: int) -> str:
+    return f"{found} references, where at least {fewest} are needed"
 
 
 def _best(matches: Sequence[Match]) -> Match:

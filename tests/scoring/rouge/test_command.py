@@ -248,7 +248,7 @@ def test_texts_without_tokens_score_0(files, run):
         ("made first --bytes 0", "--bytes: must be a whole number above 0, got '0'"),
         ("made first --words ten", "--words: must be a whole number above 0, got 'ten'"),
         ("made first --words 1 --bytes 1", "not allowed with argument --words"),
-        ("made first --several jackknife", "1 references, where at least 2 are needed"),
+        ("made first --several jackknife", "document 1: 1 references, where at least 2 are needed"),
         ("made first --compare made", "made cannot be compared with itself"),
         ("made first --compare short", "made has 5 lines, short 1"),
         ("made short", "made has 5 lines, short 1"),
