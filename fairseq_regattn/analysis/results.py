@@ -165,7 +165,8 @@ def _flat(sweep: Sweep, record: Record) -> dict[str, Any]:
     links = row.pop("links") or {}
     row.update({name: links.get(name) for name in LINKS})
     summary = row.pop("summary") or {}
-    row.update({name: scores[0] for name, scores in summary.pop("scores", {}).items()})
+    for name, scores in summary.pop("scores", {}).items():
+        row.update(zip((name, f"{name} low", f"{name} high"), scores))
     row.update(summary)
     return {**row, **_against_softmax(sweep, record)}
 

@@ -108,6 +108,10 @@ def planned(options: Reproduction) -> list[Run]:
     return list(found.values())
 
 
+DECODING = ("summary.", "generate.", "data.references=", "data.original=", "data.files.test=")
+"""Changes that a recipe which decodes has for itself: with others, models would be others."""
+
+
 def _workspaces(recipe: Recipe, path: Path, options: Reproduction) -> list[Workspace]:
     """That of the recipe, after that of the recipe whose models it decodes."""
     from fairseq_regattn.recipes.load import load_recipe
@@ -117,7 +121,8 @@ def _workspaces(recipe: Recipe, path: Path, options: Reproduction) -> list[Works
     if recipe.decodes is None:
         return [open_workspace(recipe, *where)]
     model_path = path.parent / recipe.decodes
-    model_recipe = load_recipe(model_path, options.overrides).towards(recipe.direction)
+    training = [change for change in options.overrides if not change.startswith(DECODING)]
+    model_recipe = load_recipe(model_path, training).towards(recipe.direction)
     if model_recipe.decodes is not None:
         raise UsageError(f"{path}: decodes must name a recipe that trains, got {recipe.decodes}")
     for part in ("train", "preprocess"):

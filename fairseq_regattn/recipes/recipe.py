@@ -69,7 +69,7 @@ class Recipe:
         attention: mappings that are compared unless ``--attention`` says otherwise.
         summary: scores are ROUGE instead of BLEU where this is given.
         decodes: file, beside this one, of a recipe whose models are used: only the test set and
-            what is done with the output are this one's.
+            what is done with the output are this one's. Changes of the rest are for both.
         name: of the file, without ``.yaml``.
     """
 

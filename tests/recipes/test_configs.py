@@ -10,7 +10,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
 import fairseq_regattn  # noqa: F401  registers the models
-from fairseq_regattn.recipes.__main__ import reproduce
+from fairseq_regattn.recipes.__main__ import planned, reproduce
 from fairseq_regattn.recipes.commands import train_command
 from fairseq_regattn.recipes.load import CONFIGS, PROFILES, load_recipe
 from fairseq_regattn.recipes.options import parse_reproduce
@@ -70,6 +70,16 @@ def test_name_says_the_direction(path):
     recipe = load_recipe(path)
     if recipe.data.source:
         assert recipe.name.endswith(f".{recipe.direction}")
+
+
+@pytest.mark.parametrize(
+    "change", ["summary.bytes=60", "generate.beam=9", "data.references=[title1]", "data.original=x"]
+)
+def test_what_duc_does_with_outputs_leaves_the_models_alone(change):
+    arguments = [str(CONFIGS / "summarization" / "duc2004.yaml"), "--dry-run"]
+    plain, changed = (planned(parse_reproduce([*arguments, *more])) for more in ([], [change]))
+    assert [run.workspace.key for run in plain][:1] == [run.workspace.key for run in changed][:1]
+    assert plain[-1].workspace.key != changed[-1].workspace.key
 
 
 def test_duc_is_decoded_by_models_of_gigaword(capsys, tmp_path):

@@ -260,7 +260,7 @@ def _parser() -> Parser:
 
 
 def _comma_separated(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
+    return tuple(part.strip() for part in text.split(","))
 
 
 def _limit(unit: str, text: str) -> Limit:
