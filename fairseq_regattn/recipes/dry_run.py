@@ -46,7 +46,7 @@ def show(wanted: Sequence[Run], command: str) -> None:
         for one in wanted:
             if one.workspace == workspace:
                 _show(one)
-    print("\n# BLEU that fairseq prints is of its own tokens: scores and tables are made by")
+    print("\n# What fairseq scores is its own tokens: scores and tables are made by")
     print(f"#   {shlex.join(w for w in words if w != '--dry-run')}")
 
 

@@ -136,7 +136,8 @@ def main() -> int:
             told += f" (the set that others report on has {EXPECTED[split]:,})"
         print(told, flush=True)
         if len(set(counts)) > 1:
-            print(f"gigaword.py: error: {split} has {counts} lines in its files", file=sys.stderr)
+            lines_of = ", ".join(f"{name} {count}" for name, count in zip(files, counts))
+            print(f"gigaword.py: error: unequal numbers of lines: {lines_of}", file=sys.stderr)
             return 1
     return 0
 

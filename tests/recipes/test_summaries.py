@@ -100,7 +100,7 @@ def test_all_that_is_missing_of_gigaword_is_told(sumdata, tmp_path):
 def test_gigaword_of_unequal_lines_is_refused(sumdata, tmp_path):
     write(sumdata / "Giga" / "input.txt", ["one"])
     told = prepare("gigaword.py", sumdata, tmp_path / "out", status=1).stderr
-    assert "test has [1, 4] lines" in told
+    assert "unequal numbers of lines: Giga/input.txt 1, Giga/task1_ref0.txt 4" in told
 
 
 def test_headlines_in_lower_case(tmp_path):

@@ -19,6 +19,10 @@ from fairseq_regattn.scoring.rouge.files import Corpus, read_duc, read_generated
 from fairseq_regattn.scoring.rouge.score import MEASURES, SEVERAL, Average, Rouge
 from fairseq_regattn.scoring.rouge.text import Limit, read_text
 
+PRINTED = {
+    "rouge155": "averages of ROUGE-1.5.5, which are means of samples; plain means are in --json",
+    "means": "plain means, as fairseq-generate --scoring rouge; those of ROUGE-1.5.5 are in --json",
+}
 HEADER = ("ROUGE", "recall", "precision", "F1")
 
 
@@ -28,8 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_intermixed_args(arguments)
     _check(options, parser)
     try:
-        rouge = Rouge(options.types, options.stem, options.limit, options.several)
-        result = score(rouge, _read(options), options.compare)
+        types = options.types or ("1", "2", "L" if options.duc is None else "Lsum")
+        rouge = Rouge(types, options.stem, options.limit, options.several)
+        # fairseq's scorer is not told the order that the averages of ROUGE-1.5.5 depend on
+        printed = "rouge155" if options.generate is None else "means"
+        result = score(rouge, _read(options), options.compare, printed)
         packed = json.dumps(result, indent=2, ensure_ascii=False)
         if options.json == "-":
             print(packed)
@@ -45,13 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def score(rouge: Rouge, corpus: Corpus, baseline: str | None = None) -> dict[str, Any]:
+def score(
+    rouge: Rouge, corpus: Corpus, baseline: str | None = None, printed: str = "rouge155"
+) -> dict[str, Any]:
     """What the command writes as JSON: scores from 0 to 1 with five decimals.
 
     Args:
         rouge: what is computed.
         corpus: of what.
         baseline: the system that all others are compared with.
+        printed: which of the two kinds of averages is for the table.
 
     Raises:
         UsageError: as for :meth:`Rouge.system`; the baseline is not there, or nothing else is.
@@ -71,7 +81,7 @@ def score(rouge: Rouge, corpus: Corpus, baseline: str | None = None) -> dict[str
             "empty": sum(not text.strip() for text in texts),
             "without_tokens": _without_tokens(texts, rouge),
             "means": _as_json(system.summary()),
-            "scores": _as_json(system.averages()),
+            "rouge155": _as_json(system.averages()),
         }
         if baseline is not None and name != baseline:
             by_measure = {m: system.p_values(systems[baseline], m) for m in MEASURES}
@@ -86,6 +96,7 @@ def score(rouge: Rouge, corpus: Corpus, baseline: str | None = None) -> dict[str
             _without_tokens(texts, rouge) for texts in corpus.references
         ),
         "compared_with": baseline,
+        "printed": printed,
         "systems": found,
     }
 
@@ -100,10 +111,7 @@ def _as_json(averages: Mapping[str, Average]) -> dict[str, Any]:
 def report(result: dict[str, Any]) -> str:
     """What the command prints of :func:`score`: tables in percent, for a terminal."""
     systems = result["systems"]
-    parts = [
-        text_rows([(title, *HEADER), *_rows(systems, what, _percent)])
-        for title, what in (("means", "means"), ("as ROUGE-1.5.5 prints", "scores"))
-    ]
+    parts = [text_rows([("system", *HEADER), *_rows(systems, result["printed"], _percent)])]
     if result["compared_with"] is not None:
         rows = [(f"p against {result['compared_with']}", *HEADER)]
         parts.append(text_rows([*rows, *_rows(systems, "p", "{:.4f}".format)]))
@@ -113,9 +121,8 @@ def report(result: dict[str, Any]) -> str:
         if system["without_tokens"]
     ]
     parts.append(
-        f"percent, with 95 % intervals; {result['documents']:,} documents. Means are those of "
-        "fairseq-generate\n--scoring rouge; ROUGE-1.5.5 prints means of samples, which depend on "
-        "the order of documents.\n"
+        f"percent, with 95 % intervals; {result['documents']:,} documents\n"
+        f"{PRINTED[result['printed']]}\n"
         f"hypotheses without tokens, which score 0: {', '.join(silent) or 'none'}\n"
         f"references without tokens: {result['references_without_tokens'] or 'none'}\n"
         f"{result['signature']}"
@@ -222,11 +229,11 @@ def _parser() -> Parser:
     parser.add_argument(
         "--types",
         type=_comma_separated,
-        default=("1", "2", "L"),
         action=_Once,
         metavar="TYPE,...",
-        help="1 to 9 (n-grams), L (longest common subsequence of documents), Lsum (the same by "
-        "lines, which ROUGE-1.5.5 calls ROUGE-L), W-1.2 (weighted; default: 1,2,L)",
+        help="1 to 9 (n-grams), L (longest common subsequence of whole documents), Lsum (by "
+        "sentences, which ROUGE-1.5.5 calls ROUGE-L: the same as L but for --duc, where lines are "
+        "sentences), W-1.2 (weighted); default: 1,2,L, with --duc 1,2,Lsum",
     )
     parser.add_argument(
         "--stem", action="store_true", help="as ROUGE-1.5.5 with -m (default: no stemming)"

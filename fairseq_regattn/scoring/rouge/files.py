@@ -6,7 +6,7 @@ import codecs
 import gzip
 import re
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -173,11 +173,10 @@ def _check_words(text: str, place: str) -> None:
 
 def _samples(path: str) -> tuple[list[str], list[str]]:
     """Hypotheses and references."""
+    # alignments and scores, which need their sources, are of no use here
+    lines = [line for line in _lines(path) if line[:2] in ("T-", "H-", "D-")]
     try:
-        # alignments and scores, which need their sources, are of no use here
-        found = read_generate_output(
-            line for line in _lines(path) if line[:2] in ("T-", "H-", "D-")
-        )
+        found = read_generate_output(lines)
     except UsageError:
         raise
     except ValueError as error:
@@ -192,6 +191,12 @@ def _samples(path: str) -> tuple[list[str], list[str]]:
         samples[number] = best.text, best.reference
         for kind, text in zip("DT", samples[number]):
             _check_words(text, f"{path}: {kind}-{number}")
+    printed = Counter(line[2:].partition("\t")[0] for line in lines if line[0] == "T")
+    for number, times in printed.items():
+        if times > 1:
+            raise UsageError(f"{path} has sample {number} twice: the output of several runs?")
+        if samples and not (number.isdigit() and int(number) in samples):
+            raise UsageError(f"{path} has T-{number}, but no H-{number} or D-{number}: cut short?")
     if not samples:
         raise UsageError(f"{path} has no hypotheses (H- and D- lines) of fairseq-generate")
     missing = next((number for number in range(len(samples)) if number not in samples), None)

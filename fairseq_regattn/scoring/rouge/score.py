@@ -24,6 +24,7 @@ from fairseq_regattn.scoring.rouge.text import Limit, Text, read_text
 
 Matcher = Callable[[Text, Text], Match]
 
+PREFIX = re.compile(r"rouge-?", re.IGNORECASE)
 TYPE = re.compile(r"(?P<size>[1-9])|L|Lsum|W-(?P<power>\d+(?:\.\d+)?)")
 SEVERAL = ("average", "best", "jackknife")
 MEASURES = ("recall", "precision", "f1")
@@ -56,7 +57,7 @@ class Rouge:
         types: ``1`` to ``9`` for n-grams; ``L`` for the longest common subsequence of the whole
             text; ``Lsum`` for its union over sentences (lines), which is what ROUGE-1.5.5 calls
             ROUGE-L: the same where documents are of one line; ``W-1.2`` for ROUGE-W with a power
-            above 1 and up to 4. Each type once.
+            above 1 and up to 4. Each type once; ``rouge1`` and ``ROUGE-1`` are ``1``, and so on.
         stem: ``-m``.
         limit: ``-b`` or ``-l``, of hypotheses and references.
         several: what to do with several references: ``average`` (``-f A``, sums hits and counts
@@ -78,14 +79,20 @@ class Rouge:
     _matchers: Mapping[str, Matcher] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.types or len(set(self.types)) < len(self.types):
+        if isinstance(self.types, str) or not all(isinstance(name, str) for name in self.types):
+            raise ArgumentError("types", self.types, "several names, such as ('1', '2', 'L')")
+        types = tuple(PREFIX.sub("", name) for name in self.types)
+        if not types or len(set(types)) < len(types):
             raise ArgumentError("types", self.types, "at least one type, each once")
+        object.__setattr__(self, "types", types)
         if self.several not in SEVERAL:
             raise ArgumentError("several", self.several, " or ".join(SEVERAL))
-        if self.limit is not None and (
-            self.limit.unit not in ("bytes", "words") or self.limit.size < 1
+        if self.limit is not None and not (
+            isinstance(self.limit, Limit)
+            and self.limit.unit in ("bytes", "words")
+            and self.limit.size >= 1
         ):
-            raise ArgumentError("limit", self.limit, "at least 1 of 'bytes' or 'words'")
+            raise ArgumentError("limit", self.limit, "a Limit of at least 1 'bytes' or 'words'")
         object.__setattr__(self, "_matchers", {name: _matcher(name) for name in self.types})
 
     def document(self, hypothesis: str, references: Sequence[str]) -> dict[str, Score]:
@@ -96,8 +103,11 @@ class Rouge:
             references: one or more; those without tokens count as nothing to be found.
 
         Raises:
+            ArgumentError: a text is given for the references, whose letters would count as texts.
             UsageError: there is no reference; or only one, for a jackknife.
         """
+        if isinstance(references, str):
+            raise ArgumentError("references", references, "texts, [text] if there is one")
         made = self._read(hypothesis)
         there = [self._read(reference) for reference in references]
         if len(there) < self._fewest():

@@ -74,7 +74,7 @@ def as_json(averages):
 def numbers(rouge, hypotheses):
     """Both kinds, of documents with two references."""
     system = rouge.system(hypotheses, list(zip(*REFERENCES)))
-    return {"means": as_json(system.summary()), "scores": as_json(system.averages())}
+    return {"means": as_json(system.summary()), "rouge155": as_json(system.averages())}
 
 
 def averages(rouge, hypotheses, names, references):
@@ -84,19 +84,19 @@ def averages(rouge, hypotheses, names, references):
 def test_the_table(files, run):
     (files / "made").write_text("the cat\n")
     (files / "first").write_text("the cat sat on the mat\n")
-    means, original, last = run("made", "first").split("\n\n")
+    table, last = run("made", "first").split("\n\n")
     hundred = "100.00 (100.00-100.00)"
-    for title, table in (("means", means), ("as ROUGE-1.5.5 prints", original)):
-        first, rule, *rows = table.splitlines()
-        assert re.split("  +", first) == [title, "ROUGE", "recall", "precision", "F1"]
-        assert set(rule) == {"-", " "}
-        assert [row.split(maxsplit=2) for row in rows] == [
-            ["made", "1", f"33.33 (33.33-33.33)  {hundred}  50.00 (50.00-50.00)"],
-            ["made", "2", f"20.00 (20.00-20.00)  {hundred}  33.33 (33.33-33.33)"],
-            ["made", "L", f"33.33 (33.33-33.33)  {hundred}  50.00 (50.00-50.00)"],
-        ]
-    about, _, silent, silent_references, signature = last.splitlines()
-    assert about.startswith("percent, with 95 % intervals; 1 documents. ")
+    first, rule, *rows = table.splitlines()
+    assert first.split() == ["system", "ROUGE", "recall", "precision", "F1"]
+    assert set(rule) == {"-", " "}
+    assert [row.split(maxsplit=2) for row in rows] == [
+        ["made", "1", f"33.33 (33.33-33.33)  {hundred}  50.00 (50.00-50.00)"],
+        ["made", "2", f"20.00 (20.00-20.00)  {hundred}  33.33 (33.33-33.33)"],
+        ["made", "L", f"33.33 (33.33-33.33)  {hundred}  50.00 (50.00-50.00)"],
+    ]
+    about, which, silent, silent_references, signature = last.splitlines()
+    assert about == "percent, with 95 % intervals; 1 documents"
+    assert which.startswith("averages of ROUGE-1.5.5")
     assert silent == "hypotheses without tokens, which score 0: none"
     assert silent_references == "references without tokens: none"
     assert signature == Rouge().signature([1])
@@ -119,12 +119,13 @@ def test_all_numbers_as_json(files, run, arguments, rouge):
         "documents": 5,
         "references_without_tokens": 1,
         "compared_with": None,
+        "printed": "rouge155",
         "systems": {"made": {"empty": 1, "without_tokens": 2, **numbers(rouge, HYPOTHESES)}},
     }
     table = run("made", *arguments, "first", "second", "--json", "folder/x.json")
     assert json.loads((files / "folder" / "x.json").read_bytes()) == result
     made = result["systems"]["made"]
-    for kind, scores in [*made["scores"].items(), *made["means"].items()]:
+    for kind, scores in made["rouge155"].items():
         assert scores["recall"]["low"] < scores["recall"]["value"] < scores["recall"]["high"]
         percent = [{key: f"{100 * n:.2f}" for key, n in found.items()} for found in scores.values()]
         cells = [f"{found['value']} ({found['low']}-{found['high']})" for found in percent]
@@ -148,7 +149,7 @@ def test_comparison_with_another_system(files, run):
         expected = made.p_values(other, measure)
         for kind in ("1", "L"):
             assert result["systems"]["made"]["p"][kind][measure] == expected[kind]
-    table, _, tests, _ = run(*arguments).split("\n\n")
+    table, tests, _ = run(*arguments).split("\n\n")
     assert [row.split()[:2] for row in table.splitlines()[2:]] == [
         ["made", "1"],
         ["made", "L"],
@@ -198,9 +199,9 @@ def test_folders_of_duc(files, run):
                 path.write_text(f"{text}\n", encoding="utf-8")
     arguments = ("--duc", "peers", "models", "--stem", "--bytes", "75")
     result = json.loads(run(*arguments, "--json", "-"))
-    rouge = Rouge(stem=True, limit=Limit("bytes", 75))
+    rouge = Rouge(("1", "2", "Lsum"), stem=True, limit=Limit("bytes", 75))
     for peer, texts in (("3", made), ("20", other)):
-        scores = result["systems"][peer]["scores"]
+        scores = result["systems"][peer]["rouge155"]
         assert scores == averages(rouge, texts, documents, four)
         assert scores != averages(rouge, texts, None, four)
     assert list(result["systems"]) == ["3", "20"]
@@ -225,7 +226,7 @@ def test_texts_without_tokens_score_0(files, run):
     for several in ("average", "best", "jackknife"):
         arguments = ("made", "first", "first", "--types", "1,9,L,Lsum,W-1.2")
         result = json.loads(run(*arguments, "--several", several, "--json", "-"))
-        for scores in result["systems"]["made"]["scores"].values():
+        for scores in result["systems"]["made"]["rouge155"].values():
             for interval in scores.values():
                 assert interval == {"value": 0, "low": 0, "high": 0}
 
@@ -291,7 +292,7 @@ def test_control_c(files, capsys, monkeypatch):
 def test_in_a_shell(files, run_python, package_dir):
     start = ("-m", "fairseq_regattn.scoring.rouge")
     result = run_python(*start, "made", "first", path=[package_dir.parent])
-    assert result.stdout.startswith("means  ROUGE")
+    assert result.stdout.startswith("system  ROUGE")
     assert result.stderr == ""
     result = run_python(*start, "made", "none", path=[package_dir.parent], expected=2)
     assert result.stdout == ""

@@ -112,6 +112,8 @@ def test_what_fairseq_would_score_of_its_output(in_tmp_path):
         ("H-0\t-0.5", "H-0\tx", "out: could not convert"),
         ("H-0\t-0.5\tdog\n", "", "out: line D-0 does not follow its H-0"),
         (GENERATED, GENERATED * 2, "out has sample 2 twice"),
+        ("T-1\t\n", "T-1\t\nT-1\t\n", "out has sample 1 twice"),
+        ("T-1\t\n", "T-1\t\nT-3\tx\n", "out has T-3, but no H-3 or D-3: cut short"),
         (GENERATED, "a\nb\n", "out has no hypotheses"),
         (GENERATED, "", "out has no hypotheses"),
     ],

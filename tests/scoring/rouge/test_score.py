@@ -324,7 +324,7 @@ def test_types(name):
 @pytest.mark.parametrize(
     "name",
     [
-        *("0", "10", "", "l", "LSum", "1 ", "-1", "S4", "SU", "rouge1", "²", "\n1", "1\n"),
+        *("0", "10", "", "l", "LSum", "1 ", "-1", "S4", "SU", "rouge", "²", "\n1", "1\n"),
         *("W", "W-", "W-1", "W-1.0", "W-0.5", "W-.5", "W-4.01", "W-100", "W-1e1"),
         *("W-nan", "W-inf", "W--2"),
     ],
@@ -332,9 +332,14 @@ def test_types(name):
 )
 def test_unknown_types(name):
     with pytest.raises(ArgumentError) as caught:
-        Rouge(("1", name))
+        Rouge(("2", name))
     expected = "types must be 1 to 9, L, Lsum, or W- and a power above 1 up to 4, as W-1.2, got "
-    assert str(caught.value) == expected + repr(name)
+    assert str(caught.value) == expected + repr("" if name == "rouge" else name)
+
+
+def test_types_by_the_names_of_others():
+    names = ("rouge1", "ROUGE-2", "rougeL", "rougeLsum", "Rouge-W-1.2")
+    assert Rouge(names) == Rouge(("1", "2", "L", "Lsum", "W-1.2"))
 
 
 @pytest.mark.parametrize(
@@ -348,11 +353,20 @@ def test_unknown_types(name):
         ({"several": "worst"}, "several must be average or best or jackknife, got 'worst'"),
         (
             {"limit": Limit("bytes", 0)},
-            "limit must be at least 1 of 'bytes' or 'words', got Limit(unit='bytes', size=0)",
+            "limit must be a Limit of at least 1 'bytes' or 'words', got "
+            "Limit(unit='bytes', size=0)",
         ),
         (
             {"limit": Limit("lines", 5)},
-            "limit must be at least 1 of 'bytes' or 'words', got Limit(unit='lines', size=5)",
+            "limit must be a Limit of at least 1 'bytes' or 'words', got "
+            "Limit(unit='lines', size=5)",
+        ),
+        ({"limit": 75}, "limit must be a Limit of at least 1 'bytes' or 'words', got 75"),
+        ({"types": "1,2"}, "types must be several names, such as ('1', '2', 'L'), got '1,2'"),
+        ({"types": (1, 2)}, "types must be several names, such as ('1', '2', 'L'), got (1, 2)"),
+        (
+            {"types": ("1", "rouge1")},
+            "types must be at least one type, each once, got ('1', 'rouge1')",
         ),
     ],
 )
@@ -390,6 +404,11 @@ def test_missing_references(several, references, message):
 def test_what_does_not_fit(hypotheses, references, names, message):
     with pytest.raises(UsageError, match=message):
         Rouge().system(hypotheses, references, names)
+
+
+def test_a_text_is_not_taken_for_several_references():
+    with pytest.raises(ArgumentError, match=r"references must be texts, \[text\] if there is one"):
+        Rouge().system(["the cat sat"], ["the cat sat down"])
 
 
 def test_systems_that_cannot_be_compared():
