@@ -1,6 +1,7 @@
 """ROUGE of what ``fairseq-generate`` writes, and in validation while ``fairseq-train`` runs."""
 
 import json
+import logging
 import re
 
 import pytest
@@ -138,6 +139,7 @@ def subwords(text, tmp_path_factory):
 @pytest.mark.parametrize("types", ["1,2,L", "Lsum"])
 def test_subwords_and_unknown_words(subwords, tmp_path, caplog, types):
     """Validation joins and undoes what fairseq-generate joins and undoes."""
+    caplog.set_level(logging.INFO)  # whatever other tests have switched off
     commands.train(subwords, tmp_path, "--max-update", 1)
     path = tmp_path / "checkpoint_last.pt"
     commands.enlarge(path)
