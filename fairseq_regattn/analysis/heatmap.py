@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_regattn.analysis.alignments import EOS, Hypothesis, display
+from fairseq_regattn.analysis.statistics import longest_segment
 from fairseq_regattn.errors import UsageError
 
 INK, GRID, PAPER = "#1f2733", "#d9dee5", "#ffffff"
+MARK = "#c2410c"
 LOW, HIGH = "#cfe3f5", "#08306b"
 """Even the smallest weight is clearly tinted, so that only zeros are white."""
 
@@ -24,19 +26,23 @@ FORMATS = (".png", ".pdf")
 
 
 def draw_alignments(
-    hypotheses: Sequence[tuple[str, Hypothesis]], path: str | Path, heading: str = ""
+    hypotheses: Sequence[tuple[str, Hypothesis]],
+    path: str | Path,
+    heading: str = "",
+    spans: bool = False,
 ) -> None:
     """Write a PNG or PDF of how several models attend while translating the same sentence.
 
     One panel a model, side by side, or one above the other where the source is long: source
     tokens along the top, the model's own translation down the side, a row the weights of one
-    step. All panels share one colour scale from 0 to 1; a weight of zero
-    leaves its cell empty. The same input gives the same bytes.
+    step. All panels share one colour scale, from 0 to 1, or to the largest weight where the source
+    is long; a weight of zero leaves its cell empty. The same input gives the same bytes.
 
     Args:
         hypotheses: (title, hypothesis) in reading order, at least one, all with weights.
         path: file to write; its suffix, ``.png`` or ``.pdf``, says what.
         heading: printed above the panels.
+        spans: frame the longest run of equal, non-zero weights of each panel, and tell its length.
 
     Raises:
         UsageError: another suffix.
@@ -51,23 +57,29 @@ def draw_alignments(
     from matplotlib.figure import Figure
 
     colours = LinearSegmentedColormap.from_list("weights", [LOW, HIGH]).with_extremes(bad=PAPER)
-    scale = Normalize(0, 1)
 
     # A figure of its own and not pyplot's: no state is left behind, no display is needed.
     columns = len(hypotheses[0][1].source) + 1
-    rows = max(len(hypothesis.target) + 1 for _, hypothesis in hypotheses)
+    largest = max((h.weights.max() for _, h in hypotheses if h.weights is not None), default=1)
+    scale = Normalize(0, largest if columns > WIDE else 1)
     labels = [token for _, hypothesis in hypotheses for token in [*hypothesis.target, EOS]]
-    panel = CELL * columns + 0.09 * max(map(len, labels)) + 0.3, CELL * rows + 1.4
-    beside, above = (1, len(hypotheses)) if columns > WIDE else (len(hypotheses), 1)
+    width = CELL * columns + 0.09 * max(map(len, labels)) + 0.3
+    heights = [CELL * (len(hypothesis.target) + 1) + 1.4 for _, hypothesis in hypotheses]
+    if columns <= WIDE:
+        heights = [max(heights)]
+    beside = len(hypotheses) // len(heights)
     figure = Figure(
-        figsize=(panel[0] * beside + 0.9, panel[1] * above + 0.5 + 0.4 * bool(heading)),
+        figsize=(width * beside + 0.9, sum(heights) + 0.5 + 0.4 * bool(heading)),
         facecolor=PAPER,
         layout="constrained",
     )
     FigureCanvasAgg(figure)
-    axes = figure.subplots(above, beside, squeeze=False).flatten()
+    grid = {"height_ratios": heights}
+    axes = figure.subplots(len(heights), beside, squeeze=False, gridspec_kw=grid).flatten()
     for axis, (title, hypothesis) in zip(axes, hypotheses):
         image = _panel(axis, title, hypothesis, colours, scale)
+        if spans:
+            _frame(axis, title, hypothesis)
     bar = figure.colorbar(
         image,
         ax=list(axes),
@@ -113,6 +125,26 @@ def _panel(axis, title: str, hypothesis: Hypothesis, colours, scale):
     for side in axis.spines.values():
         side.set_color(GRID)
     return image
+
+
+def _frame(axis, title: str, hypothesis: Hypothesis) -> None:
+    """Around the longest run of equal weights in a row, if there is one."""
+    from matplotlib.patches import Rectangle
+
+    weights = hypothesis.weights
+    assert weights is not None  # drawn already
+    lengths = longest_segment(weights)
+    row = int(lengths.argmax())
+    length = int(lengths[row])
+    if length < 2:
+        return
+    starts = range(weights.shape[1] - length + 1)
+    start = next(j for j in starts if weights[row, j] and np.ptp(weights[row, j : j + length]) == 0)
+    corner = (start - 0.5, row - 0.5)
+    axis.add_patch(Rectangle(corner, length, 1, fill=False, edgecolor=MARK, linewidth=2, zorder=5))
+    word = [*map(display, hypothesis.target), EOS][row]
+    text = _plain(f"{title}: \u201c{word}\u201d attends to {length} tokens in a row alike")
+    axis.set_title(text, color=INK, fontsize=11, fontweight="bold", pad=8)
 
 
 def _plain(text: str) -> str:

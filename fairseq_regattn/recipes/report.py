@@ -86,6 +86,7 @@ def _fill(
                     list(sentence.hypotheses.items()),
                     folder / f"{kind}-{number}-{name}.{ending}",
                     heading="\n".join(line for text in told for line in wrap(text, 110)),
+                    spans=kind == "span",
                 )
     notes = _notes(read, bool(chosen))
     header, *body = table(read)

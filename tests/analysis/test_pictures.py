@@ -10,6 +10,7 @@ import pytest
 from fairseq_regattn.analysis import (
     AlignmentStatistics,
     Hypothesis,
+    heatmap,
     markdown_table,
     text_table,
 )
@@ -273,3 +274,36 @@ def test_another_kind_of_picture_is_refused(tmp_path, hypothesis, name):
     with pytest.raises(UsageError, match=rf"{name}: a picture ends in \.png or \.pdf, got"):
         draw_alignments([("x", hypothesis)], tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_longest_span_is_framed():
+    """Of equal ones the first; a step without two equal neighbours has none."""
+    pytest.importorskip("matplotlib", reason="matplotlib draws the heat maps")
+    from matplotlib.figure import Figure
+
+    weights = [[0.5, 0.5, 0, 0], [0, 0.3, 0.3, 0.3], [0.2, 0, 0, 0.8]]
+    frames = [(weights, [(0.5, 0.5, 3)]), (weights[2:], []), (weights[:1], [(-0.5, -0.5, 2)])]
+    for rows, found in frames:
+        axis = Figure().subplots()
+        heatmap._frame(axis, "fusedmax", translated(rows))
+        assert [(*patch.get_xy(), patch.get_width()) for patch in axis.patches] == found
+    axis = Figure().subplots()
+    heatmap._frame(axis, "fusedmax", translated(weights))
+    assert axis.get_title() == "fusedmax: \u201ct1\u201d attends to 3 tokens in a row alike"
+
+
+def test_long_sources_are_drawn_one_above_the_other(tmp_path):
+    """With a frame around the span where that is asked for."""
+    pytest.importorskip("matplotlib", reason="matplotlib draws the heat maps")
+    drawn = {}
+    for length, spans in ((5, False), (40, False), (40, True)):
+        row = np.full(length, 1 / length)
+        panels = [(name, translated([row] * 4)) for name in ("softmax", "fusedmax")]
+        path = tmp_path / f"{length}{spans}.png"
+        heatmap.draw_alignments(panels, path, spans=spans)
+        content = path.read_bytes()
+        size = (int.from_bytes(content[i : i + 4], "big") for i in (16, 20))
+        drawn[length, spans] = content, *size
+    assert drawn[5, False][1] > drawn[5, False][2] * 0.8
+    assert drawn[40, False][2] > drawn[5, False][2] * 1.5
+    assert drawn[40, True][0] != drawn[40, False][0]
