@@ -42,3 +42,8 @@ def run_python(tmp_path):
         return result
 
     return run
+
+
+def pytest_make_parametrize_id(val, argname):
+    """Bytes may hold the time (gzip's do), and all workers have to name a test alike."""
+    return argname if isinstance(val, bytes) else None
