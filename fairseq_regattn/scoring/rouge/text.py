@@ -51,26 +51,24 @@ def read_text(text: str, stemmed: bool, limit: Limit | None) -> Text:
     if limit is None:
         sentences = [tokens_of(line) for line in lines]
         return Text([token for sentence in sentences for token in sentence], sentences)
-    measure, cut = _UNITS[limit.unit]
-    together, apart = [], []
-    used = 0
-    for line in lines:
-        length = measure(line)
-        left = limit.size - used
-        together.append(line if length < left else cut(line, left))
-        if length >= left:
-            break
-        used += length
-    used = 0
-    for line in lines:
-        length = measure(line)
-        left = limit.size - used
-        apart.append(line if length < left else cut(line, left))
-        if length >= left:
-            break
-        if limit.unit == "words":  # 1.5.5 forgets to count bytes here: each sentence has all
-            used += length
+    together = _cut(lines, limit)
+    # for these, 1.5.5 forgets to count bytes: each sentence has all of them
+    apart = _cut(lines, limit, forgetful=limit.unit == "bytes")
     return Text(tokens_of(b" ".join(together)), [tokens_of(line) for line in apart])
+
+
+def _cut(lines: list[bytes], limit: Limit, forgetful: bool = False) -> list[bytes]:
+    """Lines up to the one that reaches the limit; `forgetful`: what came before does not count."""
+    measure, cut = _UNITS[limit.unit]
+    kept: list[bytes] = []
+    left = limit.size
+    for line in lines:
+        length = measure(line)
+        if length >= left:
+            return [*kept, cut(line, left)]
+        kept.append(line)
+        left -= 0 if forgetful else length
+    return kept
 
 
 def _tokens(line: bytes) -> list[bytes]:
