@@ -24,7 +24,12 @@ from fairseq_regattn.scoring.translation import bleu, chrf, tokenised_bleu
 
 
 def score(run: Run, records: Path, command: str) -> None:
-    """Against the untouched references; writes alignments, and the record last."""
+    """Against the untouched references; writes alignments, and the record last.
+
+    Raises:
+        StageError: the output is incomplete, or does not fit ``data.original``.
+        UsageError: it cannot be scored: subwords are left, lines are missing.
+    """
     workspace, recipe = run.workspace, run.workspace.recipe
     found = run.hypotheses()
     scores: dict[str, Any]

@@ -283,6 +283,7 @@ def test_the_longest_span_is_framed():
 
     weights = [[0.5, 0.5, 0, 0], [0, 0.3, 0.3, 0.3], [0.2, 0, 0, 0.8]]
     frames = [(weights, [(0.5, 0.5, 3)]), (weights[2:], []), (weights[:1], [(-0.5, -0.5, 2)])]
+    frames.append(([[0, 0, 0, 0.5, 0.5]], [(2.5, -0.5, 2)]))  # zeros are no span
     for rows, found in frames:
         axis = Figure().subplots()
         heatmap._frame(axis, "fusedmax", translated(rows))
