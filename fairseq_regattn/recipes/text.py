@@ -214,24 +214,24 @@ def write_pairs(
                 file.write(f"{text}\n")
 
 
-def report(out: Path, counts: Mapping[str, Counter]) -> None:
+def report(out: Path, counts: Mapping[str, Counter], rows: str = "pairs") -> None:
     """Print what became of each split, and write it to ``counts.json``."""
     for split, tally in counts.items():
-        print(f"      {split}: {told(tally)}", flush=True)
+        print(f"      {split}: {told(tally, rows)}", flush=True)
     text = json.dumps({split: dict(tally) for split, tally in counts.items()}, indent=1)
     (out / "counts.json").write_text(text + "\n", encoding="utf-8")
 
 
-def told(tally: Counter) -> str:
+def told(tally: Counter, rows: str = "pairs") -> str:
     """What became of a split, for people."""
     rest = [f"{n:,} {what}" for what, n in tally.items() if what not in ("read", "kept") and n]
-    return "; ".join([f"{tally['kept']:,} of {tally['read']:,} pairs", *rest])
+    return "; ".join([f"{tally['kept']:,} of {tally['read']:,} {rows}", *rest])
 
 
 def read_lines(path: Path, faults: Faults, tally: Counter) -> Iterator[str]:
     """Lines without their ends and what may not stand inside; only a line feed ends a line."""
     try:
-        with _open(path) as file:
+        with open_packed(path) as file:
             for number, raw in enumerate(file, start=1):
                 if number == 1:
                     raw = raw.removeprefix(codecs.BOM_UTF8)
@@ -240,12 +240,13 @@ def read_lines(path: Path, faults: Faults, tally: Counter) -> Iterator[str]:
                 except UnicodeDecodeError as error:
                     faults.add(f"{path}:{number}: not UTF-8 (byte {error.start + 1})")
                     text = raw.decode("utf-8", errors="replace")
-                yield _clean(text.rstrip("\r\n"), tally)
+                yield clean(text.rstrip("\r\n"), tally)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         faults.add(f"{path}: not a whole gzip file ({error})")
 
 
-def _clean(text: str, tally: Counter) -> str:
+def clean(text: str, tally: Counter) -> str:
+    """Without white space around it, and with spaces for what may not stand inside a line."""
     if text.isprintable():
         return text.strip()
     for pattern, what in (
@@ -356,7 +357,8 @@ def _find(path: Path, faults: Faults) -> Path:
     return found or path
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_packed(path: Path) -> IO[bytes]:
+    """A file, or what is in it where it is packed with gzip."""
     if path.suffix == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
     return open(path, "rb")

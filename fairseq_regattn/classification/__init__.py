@@ -1,0 +1,1 @@
+"""Text and pairs of texts with labels: prepared for fairseq, predicted, and shown."""

@@ -1,0 +1,49 @@
+"""``python -m fairseq_regattn.classification COMMAND``: each command is a module of its own."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+
+from fairseq_regattn.errors import UsageError
+from fairseq_regattn.recipes.stages import StageError
+
+PROGRAM = "python -m fairseq_regattn.classification"
+COMMANDS = {
+    "prepare": "make a data folder of labelled texts, or of labelled pairs of texts",
+}
+"""Modules with ``add_arguments(parser)`` and ``run(given) -> status``."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 2 where the user asked for what cannot be done."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Classify texts, and pairs of texts.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    modules = {}
+    for name, words in COMMANDS.items():
+        modules[name] = importlib.import_module(f"fairseq_regattn.classification.{name}")
+        added = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
+        modules[name].add_arguments(added)
+    given = parser.parse_args(arguments)
+    # fairseq and others tell of themselves what nobody asked.
+    logging.disable(logging.WARNING)
+    program = f"{PROGRAM} {given.command}"
+    try:
+        return modules[given.command].run(given)
+    except KeyboardInterrupt:
+        print(f"\n{program}: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    except (StageError, UsageError, OSError) as error:
+        print(f"{program}: error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
