@@ -1,6 +1,6 @@
 """Readable attention for fairseq: softmax, sparsemax, fusedmax, oscarmax and friends.
 
-Importing this package registers its models, task and scorer with fairseq; that is
+Importing this package registers its models, tasks, criterion and scorer with fairseq; that is
 what ``--user-dir`` does. The registration waits until fairseq itself is imported, so
 ``from fairseq_regattn.mappings import fusedmax`` needs torch and numba only.
 """
@@ -16,6 +16,7 @@ def _register(_fairseq) -> None:
 
     compat.apply()
     errors.report_in_one_line()
-    import fairseq_regattn.models  # each registers what it defines
+    import fairseq_regattn.criterions  # each registers what it defines
+    import fairseq_regattn.models
     import fairseq_regattn.scoring.scorer
     import fairseq_regattn.tasks  # noqa: F401

@@ -14,6 +14,7 @@ from fairseq_regattn.recipes.stages import StageError
 PROGRAM = "python -m fairseq_regattn.classification"
 COMMANDS = {
     "prepare": "make a data folder of labelled texts, or of labelled pairs of texts",
+    "predict": "write labels, probabilities and attention weights of texts, as JSON lines",
 }
 """Modules with ``add_arguments(parser)`` and ``run(given) -> status``."""
 

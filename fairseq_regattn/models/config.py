@@ -4,6 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
+from omegaconf import DictConfig, OmegaConf
+
+from fairseq_regattn.attention.registry import BoundMapping, build_mapping
+from fairseq_regattn.errors import UsageError
 
 
 def _flag(default: Any, help: str) -> Any:
@@ -75,9 +79,9 @@ class RegAttnLSTMConfig(AttentionConfig):
     max_target_positions: int = _flag(100000, "longest target, in tokens")
 
 
-def _instead(name: str, default: Any) -> Any:
-    """The base model's option `name` with another default."""
-    return _flag(default, RegAttnLSTMConfig.__dataclass_fields__[name].metadata["help"])
+def _instead(name: str, default: Any, of: Any = RegAttnLSTMConfig) -> Any:
+    """The option `name` of another model, with another default."""
+    return _flag(default, of.__dataclass_fields__[name].metadata["help"])
 
 
 # An architecture is a dataclass of its own: fairseq fills in the defaults of YAML files before
@@ -117,3 +121,73 @@ class SmallConfig(IWSLTConfig):
 
     encoder_embed_dim: int = _instead("encoder_embed_dim", 192)
     decoder_embed_dim: int = _instead("decoder_embed_dim", 192)
+
+
+@dataclass
+class ClassifierConfig(AttentionConfig):
+    """Paper B's text model, which attends to a document (its IMDB experiments)."""
+
+    attention_score: str = _flag(
+        "mlp", "how states become scores: general, dot or mlp (default: mlp)"
+    )
+    embed_dim: int = _flag(300, "embedding size")
+    embed_path: Optional[str] = _flag(
+        None,
+        "pretrained vectors, GloVe text, plain, gz or zip: words found there keep them, the others"
+        " are trained",
+    )
+    dropout: float = _flag(0.0, "dropout on embeddings and on what is classified")
+    hidden_size: int = _flag(128, "encoder state size in each direction")
+    attention_dim: int = _flag(128, "size of the query, and of the layer of mlp scores")
+    max_source_positions: int = _flag(100000, "longest text, in tokens")
+
+
+@dataclass
+class NLIConfig(AttentionConfig):
+    """Paper A's entailment model, whose hypothesis attends to the premise."""
+
+    attention_score: str = _instead("attention_score", "mlp", ClassifierConfig)
+    embed_dim: int = _instead("embed_dim", 300, ClassifierConfig)
+    embed_path: Optional[str] = _instead("embed_path", None, ClassifierConfig)
+    dropout: float = _instead("dropout", 0.1, ClassifierConfig)
+    hidden_size: int = _flag(100, "state size of both GRUs, and of all layers above them")
+    max_source_positions: int = _instead("max_source_positions", 100000, ClassifierConfig)
+
+
+def complete(cfg: Any, kind: Any) -> DictConfig:
+    """A copy of `cfg` with the defaults of `kind`; unknown keys and wrong types are refused."""
+    if OmegaConf.is_config(cfg):
+        given = OmegaConf.to_container(cfg)
+    else:  # all of a command's flags
+        known = kind.__dataclass_fields__
+        given = {name: value for name, value in vars(cfg).items() if name in known}
+    return OmegaConf.merge(OmegaConf.structured(kind), given)
+
+
+def check_options(cfg: DictConfig) -> None:
+    """Sizes and dropout.
+
+    Raises:
+        UsageError: one is out of range; names the flag and the value.
+    """
+    for name, value in cfg.items():
+        flag = f"--{str(name).replace('_', '-')}"
+        if str(name).endswith(("_dim", "_size", "_layers", "_positions")) and value < 1:
+            raise UsageError(f"{flag} must be at least 1, got {value}")
+        if "dropout" in str(name) and not 0 <= value < 1:
+            raise UsageError(f"{flag} must be a number with 0 <= value < 1, got {value}")
+
+
+def mapping_of(cfg: Any) -> BoundMapping:
+    """The mapping that ``--attention`` and its parameters name.
+
+    Raises:
+        UsageError: as for :func:`build_mapping`.
+    """
+    return build_mapping(
+        cfg.attention,
+        gamma=cfg.attention_gamma,
+        lam=cfg.attention_lambda,
+        p=cfg.attention_p,
+        alpha=cfg.attention_alpha,
+    )

@@ -8,16 +8,19 @@ from fairseq.models import (
     register_model,
 )
 from fairseq.models.lstm import Embedding
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from torch import nn
 
-from fairseq_regattn.attention import Attention, build_mapping
+from fairseq_regattn.attention import Attention
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.models.config import (
     IWSLTConfig,
     OpenNMTConfig,
     RegAttnLSTMConfig,
     SmallConfig,
+    check_options,
+    complete,
+    mapping_of,
 )
 from fairseq_regattn.models.lstm_decoder import RegAttnLSTMDecoder
 from fairseq_regattn.models.lstm_encoder import RegAttnLSTMEncoder
@@ -35,13 +38,7 @@ class RegAttnLSTMModel(FairseqEncoderDecoderModel):
             UsageError: options that contradict each other; names both with their values.
         """
         cfg = _complete(cfg)
-        mapping = build_mapping(
-            cfg.attention,
-            gamma=cfg.attention_gamma,
-            lam=cfg.attention_lambda,
-            p=cfg.attention_p,
-            alpha=cfg.attention_alpha,
-        )
+        mapping = mapping_of(cfg)
         _check(cfg, task)
         source = _embedding(
             cfg.encoder_embed_path,
@@ -102,13 +99,8 @@ class RegAttnLSTMModel(FairseqEncoderDecoderModel):
 
 
 def _complete(cfg: Any) -> DictConfig:
-    """A typed copy in which nothing is missing; unknown keys and wrong types are refused."""
-    if OmegaConf.is_config(cfg):
-        given = OmegaConf.to_container(cfg)
-    else:  # all of a command's flags
-        known = RegAttnLSTMConfig.__dataclass_fields__
-        given = {name: value for name, value in vars(cfg).items() if name in known}
-    full = OmegaConf.merge(OmegaConf.structured(RegAttnLSTMConfig), given)
+    """A copy in which nothing is missing."""
+    full = complete(cfg, RegAttnLSTMConfig)
     defaults: Dict[str, Any] = {
         "encoder_hidden_size": full.encoder_embed_dim,
         "decoder_hidden_size": full.decoder_embed_dim,
@@ -130,12 +122,7 @@ def _complete(cfg: Any) -> DictConfig:
 
 def _check(cfg: DictConfig, task: Any) -> None:
     """Refuse options that are out of range or contradict each other."""
-    for name, value in cfg.items():
-        flag = f"--{name.replace('_', '-')}"
-        if name.endswith(("_dim", "_size", "_layers", "_positions")) and value < 1:
-            raise UsageError(f"{flag} must be at least 1, got {value}")
-        if "dropout" in name and not 0 <= value < 1:
-            raise UsageError(f"{flag} must be a number with 0 <= value < 1, got {value}")
+    check_options(cfg)
 
     def same(first: str, second: str, why: str) -> None:
         if cfg[first] != cfg[second]:

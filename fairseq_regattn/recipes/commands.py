@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 import fairseq_regattn
+from fairseq_regattn.classification.corpus import VECTORS
 from fairseq_regattn.recipes.jobs import command
 from fairseq_regattn.recipes.recipe import Recipe
 
@@ -65,6 +67,7 @@ def training_settings(
         binary: data folder, as seen from the folder of the run.
         cpu: there is no GPU.
     """
+    languages = {"source_lang": recipe.data.source, "target_lang": recipe.data.target}
     train = {
         section: dict(values) if isinstance(values, dict) else values
         for section, values in recipe.train.items()
@@ -72,9 +75,10 @@ def training_settings(
     train["common"] |= {"user_dir": USER_DIR, "seed": seed}
     if cpu:
         train["common"]["cpu"] = True
-    languages = {"source_lang": recipe.data.source, "target_lang": recipe.data.target}
-    train["task"] |= {"data": binary, **languages}
+    train["task"] |= {"data": binary, **({} if recipe.classification else languages)}
     train["model"].update(attention)
+    if recipe.classification is not None and recipe.classification.vectors is not None:
+        train["model"]["embed_path"] = os.path.join(binary, VECTORS)
     train.setdefault("checkpoint", {})["save_dir"] = "."
     return train
 
@@ -143,6 +147,17 @@ def generate_command(
         }
     )
     return command("fairseq-generate", binary, *words)
+
+
+def predict_command(binary: str, text: str, checkpoint: str, cpu: bool) -> list[str]:
+    """Classify the test split with the best checkpoint, attention weights included.
+
+    Args:
+        binary, checkpoint: as for :func:`generate_command`.
+        text: prefix of the prepared text.
+    """
+    words = [sys.executable, "-m", "fairseq_regattn.classification", "predict", binary, text]
+    return [*words, *flags({"path": checkpoint, "cpu": cpu})]
 
 
 def relative(path: Path, folder: Path) -> str:

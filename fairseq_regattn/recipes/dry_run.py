@@ -10,14 +10,14 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from fairseq_regattn.recipes.commands import (
-    generate_command,
     hydra_command,
     on_cpu,
     relative,
     train_command,
     training_settings,
 )
-from fairseq_regattn.recipes.encode import preprocess_command
+from fairseq_regattn.recipes.prepare import preprocess_commands
+from fairseq_regattn.recipes.runs import output_command
 from fairseq_regattn.recipes.stages import partial_of
 from fairseq_regattn.recipes.workspace import Run
 
@@ -34,15 +34,10 @@ def show(wanted: Sequence[Run], command: str) -> None:
     print("export OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1")
     for workspace in dict.fromkeys(one.workspace for one in wanted):
         recipe = workspace.recipe
-        source, target = recipe.direction.split("-")
         title = " ".join((recipe.title or recipe.name).split())  # of one line, as a comment is
         print(f"\n# {title}, {recipe.direction}; the binary format was made by")
-        dictionaries = workspace.trained.binary if workspace.trained else None
-        made = preprocess_command(
-            *(workspace.tokens, workspace.binary, recipe.preprocess, source, target),
-            *(workspace.splits, dictionaries),
-        )
-        print(f"#   {_in(workspace.folder, made)}")
+        for made in preprocess_commands(workspace):
+            print(f"#   {_in(workspace.folder, made)}")
         for one in wanted:
             if one.workspace == workspace:
                 _show(one)
@@ -51,21 +46,15 @@ def show(wanted: Sequence[Run], command: str) -> None:
 
 
 def _show(one: Run) -> None:
-    workspace, recipe = one.workspace, one.workspace.recipe
+    workspace = one.workspace
     binary = relative(workspace.binary, one.folder)
     print(f"\n# {one.attention.title}, seed {one.seed}")
     if one.trained == one:
         _show_training(one, binary)
     else:
         print(f"mkdir -p {shlex.quote(str(one.folder))}")
-    checkpoint = relative(one.checkpoint, one.folder)
-    model = workspace.subword_model
-    subwords = relative(model, one.folder) if model is not None else None
-    for forced in (False, True) if workspace.gold else (False,):
-        words = generate_command(
-            recipe, binary, checkpoint, subwords, on_cpu(one.workspace.recipe), forced
-        )
-        print(f"({_in(one.folder, words)} > {'forced' if forced else 'generate'}.txt)")
+    for name in workspace.outputs:
+        print(f"({_in(one.folder, output_command(one, name))} > {name})")
 
 
 def _show_training(one: Run, binary: str) -> None:

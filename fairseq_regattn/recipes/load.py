@@ -13,12 +13,14 @@ from omegaconf.errors import OmegaConfBaseException
 import fairseq_regattn
 from fairseq_regattn.errors import ArgumentError, UsageError, setting_error
 from fairseq_regattn.recipes.options import RANGES
-from fairseq_regattn.recipes.recipe import Recipe
+from fairseq_regattn.recipes.recipe import Classification, Recipe
 
 CONFIGS = Path(fairseq_regattn.__file__).parent.parent / "configs"
 PROFILES = CONFIGS / "train"
 
 TOKENIZERS = ("moses", "none")
+CLASSIFIED = ("wordpunct", "none")
+"""Tokenizers of texts that are classified."""
 
 SET_BY_RUN = ("common.user_dir", "task.data", "task.source_lang", "task.target_lang")
 
@@ -32,6 +34,7 @@ RESERVED = {
     "train.checkpoint.no_save": "the run, which goes on from checkpoints",
     "train.dataset.disable_validation": "the run, which translates with the best checkpoint",
     "train.task": "the direction",
+    "train.model.embed_path": "classification.vectors",
 }
 """What a recipe cannot set, and what does."""
 
@@ -72,6 +75,8 @@ def load_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
             f"{path}: train and generate hold names and plain values: {error}"
         ) from None
     made.name = path.stem
+    if made.classification is not None:
+        made.data.source, made.data.target = "input0", "label"  # endings of the prepared text
     _check(made, path)
     return made
 
@@ -139,7 +144,9 @@ def _profile(name: str, recipe: Path) -> DictConfig:
         raise ArgumentError(f"{recipe}: profile", name, ", ".join(names))
     settings = _read(path)
     for key in SET_BY_RUN:
-        OmegaConf.update(settings, key, None)
+        section, _, name = key.partition(".")
+        if name in settings.get(section, {}):
+            OmegaConf.update(settings, key, None)
     return settings
 
 
@@ -163,8 +170,9 @@ def _check(recipe: Recipe, path: Path) -> None:
 
     steps, data = recipe.preprocess, recipe.data
     wrong: list[tuple[str, object, str]] = []
-    if steps.tokenizer not in TOKENIZERS:
-        wrong.append(("preprocess.tokenizer", steps.tokenizer, " or ".join(TOKENIZERS)))
+    known = TOKENIZERS if recipe.classification is None else CLASSIFIED
+    if steps.tokenizer not in known:
+        wrong.append(("preprocess.tokenizer", steps.tokenizer, " or ".join(known)))
     if steps.subwords < 0:
         wrong.append(("preprocess.subwords", steps.subwords, "a number of subwords, 0 for words"))
     if steps.vocabulary < 1:
@@ -173,6 +181,10 @@ def _check(recipe: Recipe, path: Path) -> None:
         wrong.append(("preprocess.max_words", steps.max_words, "at least 1, or null"))
     if set(data.files) != {"train", "valid", "test"}:
         wrong.append(("data.files", dict(data.files), "given for train, valid and test"))
+    elif recipe.classification is not None:
+        wrong += _wrong_classes(recipe, recipe.classification)
+    elif None in data.files.values():
+        wrong.append(("data.files", dict(data.files), "names"))
     if (data.source is None) != (data.target is None):
         wrong.append(("data.source and data.target", (data.source, data.target), "given both"))
     elif data.source and data.source == data.target:
@@ -198,3 +210,40 @@ def _check(recipe: Recipe, path: Path) -> None:
         raise UsageError(f"{path}: {'; '.join(told)}")
     check_train(recipe.train, path)
     check_generate(recipe.generate, path)
+
+
+def _wrong_classes(
+    recipe: Recipe, classes: Classification
+) -> list[tuple[str, object, str]]:
+    """What is wrong with a recipe that classifies: keys, values and what they must be."""
+    wrong: list[tuple[str, object, str]] = []
+    files, steps = recipe.data.files, recipe.preprocess
+    if classes.inputs not in (1, 2):
+        wrong.append(("classification.inputs", classes.inputs, "1 or 2"))
+    if classes.malformed not in ("error", "skip"):
+        wrong.append(("classification.malformed", classes.malformed, "error or skip"))
+    if classes.min_count < 1:
+        wrong.append(("classification.min_count", classes.min_count, "at least 1"))
+    if files["train"] is None:
+        wrong.append(("data.files.train", None, "given"))
+    missing = {split for split in ("valid", "test") if files[split] is None}
+    if set(classes.held_out) != missing:
+        allowed = f"given for {', '.join(sorted(missing)) or 'nothing'}, which data.files lacks"
+        wrong.append(("classification.held_out", dict(classes.held_out), allowed))
+    if not all(0 < share < 1 for share in classes.held_out.values()) or (
+        sum(classes.held_out.values()) >= 1
+    ):
+        allowed = "shares above 0 whose sum is below 1"
+        wrong.append(("classification.held_out", dict(classes.held_out), allowed))
+    for key, value, usual in (
+        ("preprocess.subwords", steps.subwords, 0),
+        ("preprocess.max_words", steps.max_words, None),
+        ("data.gold", recipe.data.gold, None),
+        ("data.mtdata", dict(recipe.data.mtdata), {}),
+        ("summary", recipe.summary, None),
+        ("decodes", recipe.decodes, None),
+        ("generate", recipe.generate, {}),
+    ):
+        if value != usual:
+            wrong.append((key, value, f"{usual!r} where there is classification"))
+    return wrong

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_regattn.errors import UsageError
-from fairseq_regattn.recipes import encode, fetch, text
+from fairseq_regattn.recipes import encode, fetch, labelled, text
 from fairseq_regattn.recipes.recipe import Recipe
 from fairseq_regattn.recipes.stages import StageError, exclusive, produce, settings_key
 from fairseq_regattn.recipes.text import SPLITS
@@ -35,12 +35,14 @@ def open_workspace(
         UsageError: no corpus in `data`, or none named by the recipe.
     """
     splits = SPLITS if trained is None else ("test",)
-    if data is not None:
+    if data is not None and recipe.classification is not None:
+        corpus = labelled.fingerprint(recipe, data)
+    elif data is not None:
         corpus = fingerprint(recipe, data, splits)
     elif recipe.data.mtdata or dry_run:
         corpus = json.dumps(recipe.data.mtdata, sort_keys=True).encode()
     else:
-        raise UsageError(f"{recipe.name} fetches no corpus: give a folder of text with --data")
+        raise UsageError(f"{recipe.name} fetches no corpus: give its folder with --data")
     key = recipe.key(corpus) if trained is None else recipe.key(corpus, trained.key.encode())
     folder = output / recipe.name / recipe.direction / f"settings-{key}"
     return Workspace(recipe=recipe, folder=folder, key=key, trained=trained)
@@ -71,6 +73,8 @@ def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
     source, target = _languages(recipe)
     if workspace.text.exists():
         return []
+    if recipe.classification is not None and data is not None:
+        return labelled.prepare(workspace, data)
     if data is None:
         # Both directions of a pair share what was fetched.
         key = settings_key(json.dumps([recipe.data.mtdata, *sorted((source, target))]).encode())
@@ -103,6 +107,8 @@ def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
 def preprocess(workspace: Workspace, locks: Sequence[int]) -> list[str]:
     """Tokens and binary data, unless they are there; returns what had to be made."""
     recipe, made = workspace.recipe, []
+    if recipe.classification is not None:
+        return labelled.preprocess(workspace, locks)
     how = recipe.preprocess, *_languages(recipe)
     tokens, binary, splits = workspace.tokens, workspace.binary, workspace.splits
     models: list[Path] = []
@@ -119,6 +125,17 @@ def preprocess(workspace: Workspace, locks: Sequence[int]) -> list[str]:
     if produce(binary, lambda out: encode.binarise(tokens, out, *how, locks, splits, dictionaries)):
         made.append("bin")
     return made
+
+
+def preprocess_commands(workspace: Workspace) -> list[list[str]]:
+    """How the binary data is made, each to be run in the folder of the workspace."""
+    recipe = workspace.recipe
+    if recipe.classification is not None:
+        return labelled.preprocess_commands(workspace)
+    how = recipe.preprocess, *_languages(recipe)
+    dictionaries = workspace.trained.binary if workspace.trained else None
+    folders = workspace.tokens, workspace.binary
+    return [encode.preprocess_command(*folders, *how, workspace.splits, dictionaries)]
 
 
 def _languages(recipe: Recipe) -> tuple[str, str]:

@@ -49,7 +49,7 @@ class TrainingLog:
 
     Attributes:
         max_update, max_epoch: how many there will be, 0 where there is no such limit.
-        epoch, epochs, updates, loss, valid_ppl, best_ppl: the latest ones, in fairseq's units;
+        epoch, epochs, updates, loss, valid_ppl, valid_accuracy, best_ppl: the latest ones, in fairseq's units;
             `epochs` with the fraction of the one that is going on.
         seconds: wall time of training in all runs up to the last line.
         processor_seconds: processor time of all runs; None where one did not live to tell.
@@ -64,6 +64,7 @@ class TrainingLog:
     updates: int = 0
     loss: float | None = None
     valid_ppl: float | None = None
+    valid_accuracy: float | None = None
     best_ppl: float | None = None
     speeds: list[float] = field(default_factory=list)
     _tail: Tail = field(init=False, repr=False)
@@ -112,6 +113,8 @@ class TrainingLog:
         if "valid_ppl" in entry:
             self.valid_ppl = float(entry["valid_ppl"])
             self.best_ppl = min(self.valid_ppl, self.best_ppl or self.valid_ppl)
+        if "valid_accuracy" in entry:
+            self.valid_accuracy = float(entry["valid_accuracy"])
         if "train_wps" in entry:  # the end of an epoch
             self.updates = int(entry["train_num_updates"])
             self.epochs = float(self.epoch)
@@ -129,6 +132,8 @@ class TrainingLog:
             parts.append(f"loss {self.loss:.2f}")
         if self.valid_ppl is not None:
             parts.append(f"valid ppl {self.valid_ppl:.1f}")
+        if self.valid_accuracy is not None:
+            parts.append(f"valid accuracy {self.valid_accuracy:.1f} %")
         limits = ((self.updates, self.max_update), (self.epochs, self.max_epoch))
         fraction = max((done / limit for done, limit in limits if limit), default=0.0)
         return State(min(fraction, 1.0), ", ".join(parts))

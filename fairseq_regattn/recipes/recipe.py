@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Dict, List, Optional
 
 import fairseq_regattn
-from fairseq_regattn.errors import ArgumentError
+from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.recipes.options import RANGES
 from fairseq_regattn.recipes.stages import settings_key
 
@@ -23,7 +23,7 @@ class Data:
     target: Optional[str] = None
     directions: List[str] = field(default_factory=list)
     mtdata: Dict[str, List[str]] = field(default_factory=dict)
-    files: Dict[str, str] = field(
+    files: Dict[str, Optional[str]] = field(
         default_factory=lambda: {"train": "train", "valid": "valid", "test": "test"}
     )
     gold: Optional[str] = None
@@ -58,6 +58,19 @@ class Summary:
 
 
 @dataclass
+class Classification:
+    """Texts with labels, or pairs of texts; explained in ``configs/classification/base.yaml``."""
+
+    inputs: int = 1
+    labels: List[str] = field(default_factory=list)
+    held_out: Dict[str, float] = field(default_factory=dict)
+    malformed: str = "error"
+    lowercase: bool = False
+    vectors: Optional[str] = None
+    min_count: int = 1
+
+
+@dataclass
 class Recipe:
     """One experiment but for the attention mapping and the seed.
 
@@ -68,6 +81,7 @@ class Recipe:
         generate: flags of ``fairseq-generate``, with underscores.
         attention: mappings that are compared unless ``--attention`` says otherwise.
         summary: scores are ROUGE instead of BLEU where this is given.
+        classification: models classify texts instead of translating them.
         decodes: file, beside this one, of a recipe whose models are used: only the test set and
             what is done with the output are this one's. Changes of the rest are for both.
         name: of the file, without ``.yaml``.
@@ -82,11 +96,15 @@ class Recipe:
     generate: Dict[str, Any] = field(default_factory=dict)
     attention: List[str] = field(default_factory=lambda: ["softmax", "fusedmax"])
     summary: Optional[Summary] = None
+    classification: Optional[Classification] = None
     decodes: Optional[str] = None
     name: str = ""
 
     @property
     def direction(self) -> str:
+        """Languages; the name once more where there are none."""
+        if self.classification is not None:
+            return self.name
         return f"{self.data.source}-{self.data.target}"
 
     def directions(self) -> list[Recipe]:
@@ -99,8 +117,10 @@ class Recipe:
         """The same for one direction, such as ``ro-en``.
 
         Raises:
-            ArgumentError: the recipe is not for it.
+            UsageError: the recipe is not for it.
         """
+        if self.classification is not None:
+            raise UsageError(f"{self.name} has no --direction, got {direction!r}")
         known = self.data.directions
         if self.data.source:
             known = [self.direction]
@@ -122,6 +142,7 @@ class Recipe:
         # Younger than the first records, whose keys stay as they are.
         later = [
             (settings, "summary"),
+            (settings, "classification"),
             *((settings["data"], n) for n in ("references", "original")),
         ]
         for section, name in later:

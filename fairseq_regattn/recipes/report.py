@@ -16,6 +16,8 @@ from fairseq_regattn.analysis.html import Sentence, html_table, page
 from fairseq_regattn.analysis.records import Record
 from fairseq_regattn.analysis.statistics import longest_segment
 from fairseq_regattn.analysis.tables import table
+from fairseq_regattn.classification.page import page as classified_page
+from fairseq_regattn.classification.predictions import Prediction
 from fairseq_regattn.recipes.stages import partial_of
 from fairseq_regattn.recipes.workspace import Run, Workspace, read_lines
 
@@ -35,11 +37,18 @@ SUMMARY_NOTE = (
 )
 
 
+ACCURACY_NOTE = (
+    "Accuracy with its 95 % interval (Wilson), of the whole test split; p by McNemar's test is in "
+    "the tables of all runs. Non-zero weights: share of the words attended to, mean over all "
+    "texts; weights below 0.0000005 count as zero. Segments: runs of equal, non-zero neighbours."
+)
+
+
 def write(workspace: Workspace, finished: Sequence[Run], records: Path) -> bool:
     """Write ``report/`` in the workspace, unless it shows just these runs already.
 
     It holds ``index.html`` (every sentence, mappings side by side), ``results.md``,
-    ``results.txt`` and ``alignment-*.png`` and ``.pdf``. Pictures and the page show the first
+    ``results.txt`` and, of translations, ``alignment-*.png`` and ``.pdf``. Pictures and the page show the first
     seed of each mapping, the table shows all.
 
     Args:
@@ -58,7 +67,10 @@ def write(workspace: Workspace, finished: Sequence[Run], records: Path) -> bool:
     partial = partial_of(folder)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    _fill(partial, workspace, finished, read)
+    if workspace.recipe.classification is None:
+        _fill(partial, workspace, finished, read)
+    else:
+        _fill_classified(partial, workspace, finished, read)
     (partial / "inputs.json").write_text(inputs, encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(partial, folder)
@@ -89,19 +101,50 @@ def _fill(
                     spans=kind == "span",
                 )
     notes = _notes(read, bool(chosen))
-    header, *body = table(read)
-    text = "\n".join((text_table(read), "", *notes)) + "\n"
-    (folder / "results.txt").write_text(text, encoding="utf-8")
-    markdown = "\n\n".join((markdown_table(read), *notes)) + "\n"
-    (folder / "results.md").write_text(markdown, encoding="utf-8")
+    _write_table(folder, read, notes)
     html = page(
         title=f"fairseq-regattn: {workspace.recipe.title}, {workspace.recipe.direction}",
-        table=html_table(header, body),
+        table=html_table(*_cells(read)),
         sentences=sentences,
         introduction=_introduction(workspace, list(shown)),
         notes=notes,
     )
     (folder / "index.html").write_text(html, encoding="utf-8")
+
+
+def _fill_classified(
+    folder: Path, workspace: Workspace, finished: Sequence[Run], read: Sequence[Record]
+) -> None:
+    shown: dict[str, list[Prediction]] = {}
+    for run in finished:
+        if run.attention.title not in shown:
+            shown[run.attention.title] = run.predictions()
+    notes = [ACCURACY_NOTE, *_made(read)]
+    _write_table(folder, read, notes)
+    counts = [
+        f"{len(read_lines(workspace.text / f'{split}.label')):,} texts for {what}"
+        for split, what in (("train", "training"), ("test", "the test"))
+    ]
+    html = classified_page(
+        title=f"fairseq-regattn: {workspace.recipe.title}",
+        table=html_table(*_cells(read)),
+        runs=shown,
+        introduction=f"{workspace.recipe.title}: {', '.join(counts)}. {_differ(list(shown))}",
+        notes=notes,
+    )
+    (folder / "index.html").write_text(html, encoding="utf-8")
+
+
+def _cells(read: Sequence[Record]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    header, *body = table(read)
+    return header, body
+
+
+def _write_table(folder: Path, read: Sequence[Record], notes: Sequence[str]) -> None:
+    text = "\n".join((text_table(read), "", *notes)) + "\n"
+    (folder / "results.txt").write_text(text, encoding="utf-8")
+    markdown = "\n\n".join((markdown_table(read), *notes)) + "\n"
+    (folder / "results.md").write_text(markdown, encoding="utf-8")
 
 
 def all_sentences(workspace: Workspace, shown: dict[str, list[Hypothesis]]) -> list[Sentence]:
@@ -156,8 +199,14 @@ def _introduction(workspace: Workspace, titles: Sequence[str]) -> str:
     )
     return (
         f"{recipe.title}, {recipe.direction}: {train:,} sentences for training, {test:,} for the "
-        f"test, beam {recipe.generate.get('beam', 5)}. The models differ in the mapping from "
-        f"attention scores to weights and in nothing else: {'; '.join(titles)}."
+        f"test, beam {recipe.generate.get('beam', 5)}. {_differ(titles)}"
+    )
+
+
+def _differ(titles: Sequence[str]) -> str:
+    return (
+        "The models differ in the mapping from attention scores to weights and in nothing else: "
+        f"{'; '.join(titles)}."
     )
 
 
@@ -175,9 +224,7 @@ def _notes(read: Sequence[Record], pictures: bool) -> list[str]:
         "Non-zero weights: share of source positions, mean over the steps of all test "
         "translations; weights below 0.0000005 count as zero. Segments: runs of equal, non-zero "
         "neighbours in a step.",
-        "Training: wall time, one thread a model; models that were trained side by side shared "
-        f"the machine ({read[0].machine}; {read[0].date}).",
-        *(f"Command: {command}" for command in dict.fromkeys(record.command for record in read)),
+        *_made(read),
     ]
     if not pictures:
         notes.append(
@@ -190,3 +237,12 @@ def _notes(read: Sequence[Record], pictures: bool) -> list[str]:
             "model makes the reference, against alignments made by hand."
         )
     return notes
+
+
+def _made(read: Sequence[Record]) -> list[str]:
+    """How long it took, where, and by what."""
+    return [
+        "Training: wall time, one thread a model; models that were trained side by side shared "
+        f"the machine ({read[0].machine}; {read[0].date}).",
+        *(f"Command: {command}" for command in dict.fromkeys(record.command for record in read)),
+    ]

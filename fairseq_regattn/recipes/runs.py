@@ -14,6 +14,7 @@ from fairseq_regattn.recipes.commands import (
     generate_command,
     hydra_command,
     on_cpu,
+    predict_command,
     relative,
     training_settings,
 )
@@ -47,14 +48,11 @@ def jobs(run: Run, records: Path, command: str, until: str = "score") -> Iterato
         os.replace(partial, run.folder)
     if until == "train":
         return
-    outputs = {"generate.txt": False}
-    if run.workspace.gold is not None:
-        outputs["forced.txt"] = True
-    for name, forced in outputs.items():
+    for name in run.workspace.outputs:
         output = run.folder / name
         if not output.exists():
             partial_of(output).unlink(missing_ok=True)
-            yield _generating(run, partial_of(output), forced)
+            yield _using(run, partial_of(output), name)
             os.replace(partial_of(output), output)
     if until == "score" and not run.record(records).exists():
         score(run, records, command)
@@ -62,10 +60,9 @@ def jobs(run: Run, records: Path, command: str, until: str = "score") -> Iterato
 
 def reached(run: Run, until: str) -> bool:
     """Whether a stage before scoring is done."""
-    outputs = ["generate.txt"] + (["forced.txt"] if run.workspace.gold is not None else [])
     if until == "train":
         return run.trained != run or run.folder.exists()
-    return all((run.folder / name).exists() for name in outputs)
+    return all((run.folder / name).exists() for name in run.workspace.outputs)
 
 
 def write_training_settings(run: Run, folder: Path) -> dict:
@@ -93,22 +90,31 @@ def _training(run: Run) -> Job:
     return Job(hydra_command(folder), log.path, folder, log.state)
 
 
-def _generating(run: Run, output: Path, forced: bool) -> Job:
-    workspace = run.workspace
+def output_command(run: Run, name: str) -> list[str]:
+    """What makes one of the outputs of a run, in its folder, on standard output."""
+    workspace, recipe = run.workspace, run.workspace.recipe
+    binary, checkpoint = (relative(p, run.folder) for p in (workspace.binary, run.checkpoint))
+    if recipe.classification is not None:
+        text = relative(workspace.text / "test", run.folder)
+        return predict_command(binary, text, checkpoint, on_cpu(recipe))
     model = workspace.subword_model
-    what = "aligned" if forced else "translated"
+    subwords = relative(model, run.folder) if model is not None else None
+    forced = name == "forced.txt"
+    return generate_command(recipe, binary, checkpoint, subwords, on_cpu(recipe), forced)
+
+
+def _using(run: Run, output: Path, name: str) -> Job:
+    counted = {
+        "generate.txt": ("translated", "sentences", "H-"),
+        "forced.txt": ("aligned", "sentences", "H-"),
+        "predictions.jsonl": ("classified", "texts", "{"),
+    }
+    counter = _Counter(*counted[name], output, len(run.workspace.references))
     return Job(
-        command=generate_command(
-            workspace.recipe,
-            relative(workspace.binary, run.folder),
-            relative(run.checkpoint, run.folder),
-            relative(model, run.folder) if model is not None else None,
-            on_cpu(run.workspace.recipe),
-            forced,
-        ),
+        command=output_command(run, name),
         log=run.folder / "generate.log",
         folder=run.folder,
-        state=_Counter(what, output, len(workspace.sources)).state,
+        state=counter.state,
         output=output,
     )
 
@@ -129,15 +135,22 @@ def _mend_checkpoints(folder: Path) -> None:
 
 
 class _Counter:
-    """How many sentences are translated, from the lines of ``fairseq-generate``."""
+    """How far an output is, from the lines in it.
 
-    def __init__(self, what: str, output: Path, sentences: int):
-        self.what = what
+    Args:
+        what, of: for people: done what, with what.
+        begins: a line that is counted.
+        output: the file.
+        wanted: how many there will be.
+    """
+
+    def __init__(self, what: str, of: str, begins: str, output: Path, wanted: int):
+        self.what, self.of, self.begins = what, of, begins
         self.tail = Tail(output)
-        self.sentences = sentences
+        self.wanted = wanted
         self.done = 0
 
     def state(self) -> State:
-        self.done += sum(line.startswith("H-") for line in self.tail.lines())
-        text = f"{self.what} {self.done} of {self.sentences} sentences"
-        return State(self.done / max(self.sentences, 1), text)
+        self.done += sum(line.startswith(self.begins) for line in self.tail.lines())
+        text = f"{self.what} {self.done} of {self.wanted} {self.of}"
+        return State(self.done / max(self.wanted, 1), text)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from fairseq_regattn.analysis import Hypothesis, alignment_statistics
 from fairseq_regattn.analysis.links import read_links, write_links
@@ -19,6 +21,7 @@ from fairseq_regattn.recipes.recipe import Summary
 from fairseq_regattn.recipes.stages import StageError, rewrite
 from fairseq_regattn.recipes.workspace import Run, forced_hypotheses, read_lines
 from fairseq_regattn.scoring.alignment import alignment_scores
+from fairseq_regattn.scoring.classification import score_labels
 from fairseq_regattn.scoring.summaries import finish, score_summaries
 from fairseq_regattn.scoring.translation import bleu, chrf, tokenised_bleu
 
@@ -30,8 +33,11 @@ def score(run: Run, records: Path, command: str) -> None:
         StageError: the output is incomplete, or does not fit ``data.original``.
         UsageError: it cannot be scored: subwords are left, lines are missing.
     """
-    workspace, recipe = run.workspace, run.workspace.recipe
-    found = run.hypotheses()
+    recipe = run.workspace.recipe
+    if recipe.classification is not None:
+        _collect(run, records, command, *_classified(run))
+        return
+    workspace, found = run.workspace, run.hypotheses()
     scores: dict[str, Any]
     if recipe.summary is None:
         texts = [hypothesis.text for hypothesis in found]
@@ -50,6 +56,26 @@ def score(run: Run, records: Path, command: str) -> None:
         write_links(run.folder / "forced.links", forced)
         scored = alignment_scores(forced, read_links(workspace.gold))
         agreement = {name: getattr(scored, name) for name in LINKS}
+    weights = [hypothesis.weights for hypothesis in found if hypothesis.weights is not None]
+    _collect(run, records, command, texts, {**scores, "links": agreement}, weights)
+
+
+def _collect(
+    run: Run,
+    records: Path,
+    command: str,
+    texts: Sequence[str],
+    scores: Mapping[str, Any],
+    weights: Sequence[np.ndarray],
+) -> None:
+    """Write the record: what is the same whatever the model does.
+
+    Args:
+        texts: its output, a line a sentence.
+        scores: fields of the record.
+        weights: matrices, one a sentence.
+    """
+    workspace, recipe = run.workspace, run.workspace.recipe
     log = run.log()
     record = Record(
         recipe=recipe.name,
@@ -65,9 +91,8 @@ def score(run: Run, records: Path, command: str) -> None:
         training_seconds=log.seconds,
         processor_seconds=log.processor_seconds if on_cpu(recipe) else None,
         tokens_per_second=sum(log.speeds) / max(len(log.speeds), 1),
-        alignments=alignment_statistics(h.weights for h in found if h.weights is not None),
-        links=agreement,
-        sentences=len(found),
+        alignments=alignment_statistics(weights),
+        sentences=len(texts),
         test_key=test_key(workspace.all_references),
         hypotheses_key=text_key(texts),
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -76,6 +101,18 @@ def score(run: Run, records: Path, command: str) -> None:
         command=command,
     )
     collect(records, record, texts)
+
+
+def _classified(run: Run) -> tuple[list[str], dict[str, Any], list[np.ndarray]]:
+    """Labels, their scores, and the weights of each text as a matrix of one row."""
+    found = run.predictions()
+    labels = [prediction.label for prediction in found]
+    classes = score_labels(labels, run.workspace.references, list(found[0].probabilities))
+    scores = {**NO_TRANSLATION, "links": None, "classes": classes, "signatures": {}}
+    return labels, scores, [np.array([prediction.weights]) for prediction in found]
+
+
+NO_TRANSLATION = {"bleu": None, "chrf": None, "tokenised_bleu": None}
 
 
 def _translation(run: Run, found: list[Hypothesis], texts: list[str]) -> dict[str, Any]:
@@ -137,5 +174,4 @@ def _summary(run: Run, texts: Sequence[str], options: Summary) -> dict[str, Any]
     found, signatures = score_summaries(
         texts, run.workspace.all_references, options.stem, options.bytes
     )
-    nothing = {"bleu": None, "chrf": None, "tokenised_bleu": None}
-    return {**nothing, "summary": found, "signatures": signatures}
+    return {**NO_TRANSLATION, "summary": found, "signatures": signatures}

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from fairseq_regattn.analysis import Hypothesis, read_generate_output
+from fairseq_regattn.classification.predictions import Prediction, read_predictions
+from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes.options import Attention
 from fairseq_regattn.recipes.progress import TrainingLog
 from fairseq_regattn.recipes.recipe import Recipe
@@ -84,6 +86,13 @@ class Workspace:
         return [list(lines) for lines in zip(self.references, *others)]
 
     @property
+    def outputs(self) -> tuple[str, ...]:
+        """Files that a model is made to write, in the folder of its run; the first one is scored."""
+        if self.recipe.classification is not None:
+            return ("predictions.jsonl",)
+        return ("generate.txt", "forced.txt") if self.gold is not None else ("generate.txt",)
+
+    @property
     def gold(self) -> Path | None:
         """Hand alignments of the test split, where there are any."""
         return self.text / "test.links" if self.recipe.data.gold else None
@@ -140,6 +149,19 @@ class Run:
         log.read()
         return log
 
+    def predictions(self) -> list[Prediction]:
+        """Labels of the test split, in the order of the corpus, with their weights."""
+        path = self.folder / "predictions.jsonl"
+        again = "remove it to have it made again"
+        try:
+            found = read_predictions(path)
+        except UsageError as error:
+            raise StageError(f"{error}: {again}") from error
+        if [one.id for one in found] != list(range(1, len(self.workspace.references) + 1)):
+            rows = len(self.workspace.references)
+            raise StageError(f"{path} has {len(found)} predictions of {rows} rows: {again}")
+        return found
+
     def hypotheses(self, file: str = "generate.txt") -> list[Hypothesis]:
         """Translations of the test split, in the order of the corpus, with their alignments."""
         sources = self.workspace.sources
@@ -178,7 +200,7 @@ def finished_runs(workspace: Workspace, records: Path) -> list[Run]:
     for path in (records / recipe.name / recipe.direction).glob(f"*-{workspace.key}.json"):
         name, _, rest = path.name.rpartition("-seed")
         run = Run(workspace, Attention.from_name(name), int(rest.partition("-")[0]))
-        if (run.folder / "generate.txt").exists():
+        if (run.folder / workspace.outputs[0]).exists():
             found.append(run)
     return sorted(found, key=lambda run: (run.attention.mapping != "softmax", run.name))
 

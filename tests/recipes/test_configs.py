@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,12 @@ from fairseq_regattn.recipes.options import parse_reproduce
 
 FILES = sorted(CONFIGS.rglob("*.yaml"))
 RECIPES = [path for path in FILES if path.parent != PROFILES]
+
+
+def reference(profile):
+    """The recipe that tells of a profile."""
+    kind = "classification" if profile in ("classifier", "nli") else "translation"
+    return CONFIGS / kind / "base.yaml"
 
 
 def name(path):
@@ -54,12 +61,16 @@ def test_it_tells_what_it_is(path):
 @pytest.mark.parametrize("path", RECIPES, ids=name)
 def test_recipe_dry_runs(path, capsys, tmp_path):
     arguments = [str(path), "--dry-run", "--output", str(tmp_path / "out")]
-    if not load_recipe(path).directions():
+    recipe = load_recipe(path)
+    if not recipe.directions():
         arguments += ["--direction", "xx-yy"]
     assert reproduce(parse_reproduce(arguments), "") == 0
     lines = capsys.readouterr().out.splitlines()
-    for program in ("preprocess", "hydra-train", "train", "generate"):
-        assert any(f" && fairseq-{program} " in line for line in lines)
+    programs = ["fairseq-preprocess", "fairseq-hydra-train", "fairseq-train", "fairseq-generate"]
+    if recipe.classification is not None:
+        programs[-1] = f"{Path(sys.executable).name} -m fairseq_regattn.classification predict"
+    for program in programs:
+        assert any(f" && {program} " in line for line in lines)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -100,7 +111,7 @@ def test_duc_is_decoded_by_models_of_gigaword(capsys, tmp_path):
 
 @pytest.mark.parametrize("path", sorted(PROFILES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_profiles_have_what_runs_rely_on(path):
-    train = load_recipe(CONFIGS / "translation" / "base.yaml", [f"profile={path.stem}"]).train
+    train = load_recipe(reference(path.stem), [f"profile={path.stem}"]).train
     assert train["common"]["log_format"] == "json"  # is read
     assert train["dataset"]["required_batch_size_multiple"] == 1  # no sentence is left out
     assert train["dataset"]["update_epoch_batch_itr"] is True  # resumed is uninterrupted
@@ -111,9 +122,11 @@ def test_profiles_have_what_runs_rely_on(path):
 def test_flags_and_hydra_say_the_same(path, tmp_path):
     """What ``fairseq-train`` makes of the flags is what ``fairseq-hydra-train`` reads."""
     changes = [f"profile={path.stem}", "optimization.lr=[0.5,0.25]"]
-    recipe = load_recipe(CONFIGS / "translation" / "base.yaml", changes)
+    recipe = load_recipe(reference(path.stem), changes)
     settings = dict(recipe.train)
-    settings["task"] = {**settings["task"], "data": "bin", "source_lang": "a", "target_lang": "b"}
+    settings["task"] = {**settings["task"], "data": "bin"}
+    if recipe.classification is None:
+        settings["task"].update(source_lang="a", target_lang="b")
     words = train_command(settings)[1:]
     given = [word for word in words if word.startswith("--")]
     assert len(given) == len(set(given))

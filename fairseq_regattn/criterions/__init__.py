@@ -1,0 +1,3 @@
+"""fairseq criteria; importing this registers them."""
+
+from fairseq_regattn.criterions import sentence_prediction_l2  # noqa: F401
