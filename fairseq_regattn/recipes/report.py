@@ -172,9 +172,9 @@ def _notes(read: Sequence[Record], pictures: bool) -> list[str]:
         f"{'; '.join(scores)}, against the untouched reference text.",
         *([SUMMARY_NOTE] if read[0].summary is not None else []),
         *([noise] if len(seeds) == 1 else []),
-        "Non-zero weights: share of source positions, mean over the steps of all test "
-        "translations; weights below 0.0000005 count as zero. Segments: runs of equal, non-zero "
-        "neighbours in a step.",
+        "Non-zero weights: share of the positions of a test text, mean over all steps (words of "
+        "the output; a classifier has one step a text); weights below 0.0000005 count as zero. "
+        "Segments: runs of equal, non-zero neighbours in a step.",
         "Training: wall time, one thread a model; models that were trained side by side shared "
         f"the machine ({read[0].machine}; {read[0].date}).",
         *(f"Command: {command}" for command in dict.fromkeys(record.command for record in read)),
