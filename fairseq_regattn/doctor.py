@@ -114,6 +114,10 @@ def check_numba() -> str:
     return _import("numba").__version__
 
 
+def check_scipy() -> str:
+    return _import("scipy.stats") and version("scipy")
+
+
 def check_numba_cache() -> str:
     numba = _import("numba")
     try:
@@ -233,6 +237,7 @@ CHECKS: Dict[str, Callable[[], str]] = {
     "torch": check_torch,
     "numpy": check_numpy,
     "numba": check_numba,
+    "scipy": check_scipy,
     "numba cache": check_numba_cache,
     "fairseq distribution": check_fairseq_distributions,
     "fairseq": check_fairseq,

@@ -14,8 +14,8 @@ def main() -> int:
     """Print the tables; 2 where that cannot be done."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_regattn.analysis",
-        description="Print BLEU or ROUGE, sparsity, training time and alignment error of all "
-        "runs in a folder of records, a table each: a row a test set, a column a mapping.",
+        description="Print BLEU, ROUGE or accuracy, sparsity, training time and alignment "
+        "error of all runs in a folder of records, a table each: a row a test set, a column a mapping.",
         allow_abbrev=False,
     )
     parser.add_argument("records", type=Path, metavar="RECORDS", help="folder of records")

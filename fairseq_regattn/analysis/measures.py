@@ -21,7 +21,7 @@ class Measure(NamedTuple):
         note: what it means.
         compared: whether the difference to softmax is told, with its p value.
         interval: its 95 % confidence interval, if it has one.
-        kind: of the runs that have it: translations, summaries, or all.
+        kind: of the runs that have it: translations, summaries, classifications, or all.
     """
 
     key: str
@@ -84,8 +84,8 @@ MEASURES = (
         "Non-zero weights (%)",
         lambda record, _: 100 * record.alignments.nonzero,
         "{:.1f}",
-        "Share of source positions, mean over the steps of all test translations; weights below "
-        "0.0000005 count as zero.",
+        "Share of the positions of a test text, mean over all steps (words of the output; a "
+        "classifier has one step a text); weights below 0.0000005 count as zero.",
     ),
     Measure(
         "segments",
@@ -162,3 +162,47 @@ def _rouge_measure(name: str, kind: str, measure: str, size: int | None) -> Meas
         note += " approximate randomisation."
     title += "" if size is None else f", {size} bytes"
     return Measure(name, title, value, "{:.2f}", note, compared, interval, "summaries")
+
+
+def class_measures(records: Sequence[Record]) -> list[Measure]:
+    """Of classifiers: accuracy, macro F1, and accuracy by each label that some run has."""
+    labels = dict.fromkeys(
+        label for record in records if record.classes for label in record.classes.labels
+    )
+    if not labels:
+        return []
+    return [
+        Measure(
+            "accuracy",
+            "Accuracy (%)",
+            lambda record, _: record.classes.accuracy[0] if record.classes else None,
+            "{:.2f}",
+            "In square brackets the 95 % confidence interval of one run (Wilson). In brackets the "
+            "difference to softmax of the same seeds, and p by McNemar's exact test (of several "
+            "seeds: the smallest and the largest).",
+            compared=True,
+            interval=_accuracy_interval,
+            kind="classifications",
+        ),
+        Measure(
+            "macro_f1",
+            "Macro F1 (%)",
+            lambda record, _: record.classes.macro_f1 if record.classes else None,
+            "{:.2f}",
+            "Mean F1 of the labels, each counting once.",
+            kind="classifications",
+        ),
+        *map(_recall_measure, labels),
+    ]
+
+
+def _accuracy_interval(record: Record) -> tuple[float, float] | None:
+    return (record.classes.accuracy[1], record.classes.accuracy[2]) if record.classes else None
+
+
+def _recall_measure(label: str) -> Measure:
+    def value(record: Record, _: Record | None) -> float | None:
+        return record.classes.recall.get(label) if record.classes else None
+
+    title, note = f"Accuracy of {label} (%)", "Of the texts that have this label (its recall)."
+    return Measure(f"recall {label}", title, value, "{:.2f}", note, kind="classifications")

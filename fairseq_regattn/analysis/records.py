@@ -1,4 +1,4 @@
-"""What is kept of a finished run: one small JSON file, and its translations beside it.
+"""What is kept of a finished run: one small JSON file, and its outputs beside it.
 
 ``FOLDER/<recipe>/<direction>/<name>-seed<seed>-<settings>.json`` and ``.txt.gz``. The settings are
 part of the name so that a run never replaces one that was made with others.
@@ -18,6 +18,7 @@ from typing import Any
 from fairseq_regattn.analysis.statistics import AlignmentStatistics
 from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.recipes.stages import rewrite
+from fairseq_regattn.scoring.classification import ClassScores
 from fairseq_regattn.scoring.summaries import SummaryScores
 
 Group = tuple[str, str, str, str]
@@ -38,7 +39,7 @@ class Record:
         name: the same for file names, e.g. ``fusedmax-lambda0.1``.
         mapping: e.g. ``fusedmax``.
         seed: of the training.
-        bleu, chrf: of the detokenised test split, 0 to 100; None for summaries.
+        bleu, chrf: of the detokenised test split, 0 to 100; None for other outputs.
         tokenised_bleu: what Moses' multi-bleu gives, None where nothing is tokenised.
         signatures: sacreBLEU's, by the name of the score.
         valid_ppl: the lowest perplexity on the validation split while it trained, None where none
@@ -53,12 +54,13 @@ class Record:
             0 to 1, None where there are none.
         sentences: of the test split.
         test_key: :func:`text_key` of the reference text; scores of other test sets are apart.
-        hypotheses_key: :func:`text_key` of the translations.
+        hypotheses_key: :func:`text_key` of the outputs: translations, summaries or labels.
         date: when it was scored, ``2026-11-30``.
         machine: :func:`fairseq_regattn.analysis.machine.machine`; times of others are apart.
         versions: of the libraries, by name.
         command: what trained it.
         summary: ROUGE, of summaries.
+        classes: accuracy and confusion, of labels.
     """
 
     recipe: str
@@ -87,6 +89,7 @@ class Record:
     versions: dict[str, str]
     command: str
     summary: SummaryScores | None = None
+    classes: ClassScores | None = None
 
     @property
     def path(self) -> Path:
@@ -98,6 +101,13 @@ class Record:
     def group(self) -> Group:
         """Runs of one group differ in the mapping and the seed, and in nothing else."""
         return self.recipe, self.direction, self.settings, self.test_key
+
+    @property
+    def kind(self) -> str:
+        """``translations``, ``summaries`` or ``classifications``."""
+        if self.classes is not None:
+            return "classifications"
+        return "translations" if self.summary is None else "summaries"
 
     def rouge(self, name: str) -> list[float] | None:
         """Value and confidence interval of a score of summaries, where there is one."""
@@ -125,6 +135,13 @@ class Record:
                     wanted = "a number and its interval, three numbers"
                     raise ArgumentError(f"{path}: summary: {name}", score, wanted)
             content["summary"] = SummaryScores(**summary)
+        if content.get("classes") is not None:
+            place = f"{path}: classes"
+            classes = _object_of(ClassScores, content["classes"], place)
+            try:
+                content["classes"] = ClassScores(**classes)
+            except ArgumentError as error:
+                raise UsageError(f"{place}: {error}") from None
         if content["links"] is not None and set(content["links"]) != set(LINKS):
             found = ", ".join(content["links"])
             raise UsageError(f"{path}: links must have the keys {', '.join(LINKS)}, got {found}")
@@ -143,6 +160,10 @@ KINDS: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "AlignmentStatistics": (dict,),
     "SummaryScores | None": (dict, type(None)),
+    "ClassScores | None": (dict, type(None)),
+    "list[str]": (list,),
+    "list[float]": (list,),
+    "list[list[int]]": (list,),
 }
 """What JSON has for the types of the fields, as they are spelled above."""
 
@@ -150,8 +171,11 @@ VALUES: dict[str, tuple[type, ...]] = {
     "dict[str, str]": (str,),
     "dict[str, float] | None": (int, float),
     "dict[str, list[float]]": (list,),
+    "list[str]": (str,),
+    "list[float]": (int, float),
+    "list[list[int]]": (list,),
 }
-"""The same for what is in dictionaries."""
+"""The same for what is in dictionaries and lists."""
 
 
 def _object_of(kind: Any, content: Any, place: str) -> dict[str, Any]:
@@ -168,8 +192,11 @@ def _object_of(kind: Any, content: Any, place: str) -> dict[str, Any]:
             raise UsageError(f"{place} {problem} key {', '.join(keys)}: from another version?")
     for key, value in content.items():
         right = _is_of(value, KINDS[expected[key]])
-        if right and isinstance(value, dict) and expected[key] in VALUES:
-            right = all(_is_of(inner, VALUES[expected[key]]) for inner in value.values())
+        if right and isinstance(value, (dict, list)) and expected[key] in VALUES:
+            inside = list(value.values()) if isinstance(value, dict) else value
+            right = all(_is_of(inner, VALUES[expected[key]]) for inner in inside)
+            if right and expected[key] == "list[list[int]]":
+                right = all(_is_of(number, (int,)) for row in inside for number in row)
         if not right:
             raise UsageError(f"{place}: {key} must be of type {expected[key]}, got {value!r}")
     return content
@@ -208,7 +235,7 @@ def collect(folder: Path, record: Record, hypotheses: Sequence[str]) -> Path:
     Args:
         folder: of all records.
         record: of the run.
-        hypotheses: its detokenised translations, in the order of the test split.
+        hypotheses: its detokenised translations, summaries or labels, in the order of the test split.
 
     Returns:
         The file of the record.
@@ -228,12 +255,12 @@ def collect(folder: Path, record: Record, hypotheses: Sequence[str]) -> Path:
 
 
 def texts_of(path: Path) -> Path:
-    """The file of translations that belongs to a record."""
+    """The file of outputs that belongs to a record."""
     return path.with_name(f"{path.stem}.txt.gz")
 
 
 def read_hypotheses(folder: Path, record: Record) -> list[str]:
-    """The translations of a run.
+    """The translations, summaries or labels of a run.
 
     Raises:
         UsageError: they are missing, cannot be read, or are those of another run.
@@ -244,7 +271,7 @@ def read_hypotheses(folder: Path, record: Record) -> list[str]:
     except (OSError, EOFError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     if text_key(lines) != record.hypotheses_key:
-        raise UsageError(f"{path} does not hold the translations of {folder / record.path}")
+        raise UsageError(f"{path} does not hold the outputs of {folder / record.path}")
     return lines
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairseq_regattn.analysis.measures import Measure
-from fairseq_regattn.analysis.records import LINKS, Record, read_records
+from fairseq_regattn.analysis.records import LINKS, Group, Record, read_records
 from fairseq_regattn.analysis.significance import read_comparisons
 from fairseq_regattn.analysis.sweep import CLOSE, Sweep
 from fairseq_regattn.analysis.tables import Rows, markdown_rows, text_rows
 from fairseq_regattn.recipes.stages import rewrite
+from fairseq_regattn.scoring.classification import ClassScores
 
 
 class Section(NamedTuple):
@@ -66,17 +67,41 @@ def markdown(sweep: Sweep) -> str:
 
 
 def sections(sweep: Sweep) -> list[Section]:
-    """A table for each measure that some run has."""
-    return [
+    """A table for each measure that some run has, then what classifiers took for what."""
+    tables = [
         _section(sweep, measure)
         for measure in sweep.measures
         if sweep.values(measure, sweep.records)
     ]
+    return tables + [
+        _confusion(sweep, group) for group in sweep.rows if sweep.kind(group) == "classifications"
+    ]
+
+
+def _confusion(sweep: Sweep, group: Group) -> Section:
+    """Of one test set, the matrices of all mappings below each other."""
+    made = [record.classes for record in sweep.of(group) if record.classes is not None]
+    labels = list(dict.fromkeys(label for classes in made for label in classes.labels))
+    rows = [["mapping: label", *(f"taken for {label}" for label in labels)]]
+    for column in sweep.columns:
+        counts: Counter[tuple[str, str]] = Counter()
+        for record in sweep.runs(group, column):
+            if (classes := record.classes) is not None:
+                for gold, numbers in zip(classes.labels, classes.confusion):
+                    counts.update({(gold, found): n for found, n in zip(classes.labels, numbers)})
+        if counts:
+            for gold in labels:
+                cells = [f"{counts[gold, found]:,}" for found in labels]
+                rows.append([f"{column}: {gold}", *cells])
+    note = "Texts of each label by the label that they were given, all seeds together."
+    return Section(f"Confusion, {sweep.rows[group]}", rows, note)
 
 
 def _section(sweep: Sweep, measure: Measure) -> Section:
     rows = [["test set", *sweep.columns]]
     groups = [group for group in sweep.rows if measure.kind in ("all", sweep.kind(group))]
+    if measure.kind == "classifications":  # a label is of few test sets
+        groups = [group for group in groups if sweep.values(measure, sweep.of(group))]
     for group in groups:
         cells = (sweep.cell(measure, group, column) for column in sweep.columns)
         rows.append([sweep.rows[group], *cells])
@@ -111,7 +136,12 @@ def notes(sweep: Sweep) -> list[str]:
     dates = sorted({record.date for record in records})
     seeds = {group: sorted({r.seed for r in records if r.group == group}) for group in sweep.rows}
     every = sorted({record.seed for record in records})
-    single = [sweep.rows[group] for group in sweep.rows if len(seeds[group]) == 1]
+    # of accuracies the interval tells
+    single = [
+        sweep.rows[group]
+        for group in sweep.rows
+        if len(seeds[group]) == 1 and sweep.kind(group) != "classifications"
+    ]
     found = [
         f"{len(records)} runs, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}. "
         "A cell is the mean over seeds ± their standard deviation, - where there is no run.",
@@ -168,7 +198,20 @@ def _flat(sweep: Sweep, record: Record) -> dict[str, Any]:
     for name, scores in summary.pop("scores", {}).items():
         row.update(zip((name, f"{name} low", f"{name} high"), scores))
     row.update(summary)
+    del row["classes"]
+    if record.classes is not None:
+        row.update(_flat_classes(record.classes))
     return {**row, **_against_softmax(sweep, record)}
+
+
+def _flat_classes(classes: ClassScores) -> dict[str, Any]:
+    row: dict[str, Any] = dict(zip(("accuracy", "accuracy low", "accuracy high"), classes.accuracy))
+    row["macro_f1"] = classes.macro_f1
+    for name in ("recall", "precision", "f1"):
+        row.update({f"{name} {label}": v for label, v in getattr(classes, name).items()})
+    for gold, counts in zip(classes.labels, classes.confusion):
+        row.update({f"{gold} as {found}": n for found, n in zip(classes.labels, counts)})
+    return row
 
 
 def _against_softmax(sweep: Sweep, record: Record) -> dict[str, float | None]:

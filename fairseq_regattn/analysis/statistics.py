@@ -12,6 +12,8 @@ import numpy as np
 class AlignmentStatistics:
     """Means over all target steps of all sentences, each step counting once.
 
+    A classifier has one step a text.
+
     Attributes:
         steps: how many target steps there were, ends of sentences included.
         nonzero: share of source positions whose weight is not zero (1 for softmax, up to the

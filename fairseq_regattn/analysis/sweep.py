@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 
-from fairseq_regattn.analysis.measures import MEASURES, Measure, rouge_measures
+from fairseq_regattn.analysis.measures import MEASURES, Measure, class_measures, rouge_measures
 from fairseq_regattn.analysis.records import Group, Record, baselines
 from fairseq_regattn.scoring import Score
 
@@ -37,7 +37,11 @@ class Sweep:
         self.columns = [*dict.fromkeys(r.attention for r in sorted(records, key=_order))]
         groups = [*dict.fromkeys(record.group for record in self.records)]
         self.rows = {group: _title(group, groups) for group in groups}
-        self.measures = [*rouge_measures(self.records), *MEASURES]
+        self.measures = [
+            *rouge_measures(self.records),
+            *class_measures(self.records),
+            *MEASURES,
+        ]
         self._baselines = baselines(self.records)
 
     def of(self, group: Group) -> list[Record]:
@@ -45,8 +49,8 @@ class Sweep:
         return [record for record in self.records if record.group == group]
 
     def kind(self, group: Group) -> str:
-        """``translations`` or ``summaries``."""
-        return "translations" if self.of(group)[0].summary is None else "summaries"
+        """What its runs are: :attr:`Record.kind`."""
+        return self.of(group)[0].kind
 
     def runs(self, group: Group, column: str) -> list[Record]:
         """Of one cell, by seed."""

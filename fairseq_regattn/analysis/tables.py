@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairseq_regattn.analysis.records import Record
+from fairseq_regattn.scoring.classification import ClassScores
 from fairseq_regattn.scoring.summaries import main_measure, names
 
 Rows = Sequence[Sequence[str]]
@@ -15,6 +16,9 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
     """A header and one row a record; what no record has is left out."""
     summaries = [record.summary for record in records if record.summary is not None]
     rouge = rouge_columns(summaries[0].bytes) if summaries else {}
+    labelled = any(record.classes is not None for record in records)
+    # what chooses the best checkpoint of a classifier may be its accuracy
+    perplexity = not labelled or any(record.valid_ppl is not None for record in records)
     translated = any(record.bleu is not None for record in records)
     tokenised = any(record.tokenised_bleu is not None for record in records)
     linked = any(record.links is not None for record in records)
@@ -27,7 +31,8 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
         *(["chrF2"] if translated else []),
         *rouge,
         *(["words"] if summaries else []),
-        "valid ppl",
+        *(["accuracy (%)", "macro F1 (%)"] if labelled else []),
+        *(["valid ppl"] if perplexity else []),
         "non-zero weights",
         "segments",
         "entropy (bits)",
@@ -46,7 +51,8 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
             *([number(record.chrf)] if translated else []),
             *(number(s[0] if (s := record.rouge(name)) else None) for name in rouge.values()),
             *([number(record.summary.words if record.summary else None)] if summaries else []),
-            number(record.valid_ppl),
+            *(accuracy_cells(record.classes) if labelled else []),
+            *([number(record.valid_ppl)] if perplexity else []),
             f"{100 * record.alignments.nonzero:.1f} %",
             f"{record.alignments.segments:.2f}",
             f"{record.alignments.entropy:.2f}",
@@ -66,6 +72,14 @@ def rouge_columns(size: int | None) -> dict[str, str]:
         for name, (kind, measure) in names(limit).items()
         if measure == main_measure(limit)
     }
+
+
+def accuracy_cells(classes: ClassScores | None) -> list[str]:
+    """Accuracy with its interval, and macro F1."""
+    if classes is None:
+        return ["-", "-"]
+    value, low, high = classes.accuracy
+    return [f"{value:.2f} [{low:.2f}, {high:.2f}]", f"{classes.macro_f1:.2f}"]
 
 
 def number(value: float | None, unit: str = "") -> str:

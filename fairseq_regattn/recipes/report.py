@@ -37,10 +37,15 @@ SUMMARY_NOTE = (
 )
 
 
+WEIGHTS_NOTE = (
+    "Non-zero weights: share of the positions of a test text, mean over all steps (words of "
+    "the output; a classifier has one step a text); weights below 0.0000005 count as zero. "
+    "Segments: runs of equal, non-zero neighbours in a step."
+)
+
 ACCURACY_NOTE = (
     "Accuracy with its 95 % interval (Wilson), of the whole test split; p by McNemar's test is in "
-    "the tables of all runs. Non-zero weights: share of the words attended to, mean over all "
-    "texts; weights below 0.0000005 count as zero. Segments: runs of equal, non-zero neighbours."
+    "the tables of all runs."
 )
 
 
@@ -119,7 +124,7 @@ def _fill_classified(
     for run in finished:
         if run.attention.title not in shown:
             shown[run.attention.title] = run.predictions()
-    notes = [ACCURACY_NOTE, *_made(read)]
+    notes = [ACCURACY_NOTE, WEIGHTS_NOTE, *_made(read)]
     _write_table(folder, read, notes)
     counts = [
         f"{len(read_lines(workspace.text / f'{split}.label')):,} texts for {what}"
@@ -221,9 +226,7 @@ def _notes(read: Sequence[Record], pictures: bool) -> list[str]:
         f"{'; '.join(scores)}, against the untouched reference text.",
         *([SUMMARY_NOTE] if read[0].summary is not None else []),
         *([noise] if len(seeds) == 1 else []),
-        "Non-zero weights: share of source positions, mean over the steps of all test "
-        "translations; weights below 0.0000005 count as zero. Segments: runs of equal, non-zero "
-        "neighbours in a step.",
+        WEIGHTS_NOTE,
         *_made(read),
     ]
     if not pictures:

@@ -1,4 +1,4 @@
-"""Scores of translations, summaries and alignments; only ``scorer`` imports fairseq."""
+"""Scores of translations, summaries, labels and alignments; only ``scorer`` imports fairseq."""
 
 from typing import NamedTuple
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fairseq_regattn.analysis import AlignmentStatistics, Record
+from fairseq_regattn.scoring.classification import ClassScores, interval
 
 RECORD = Record(
     recipe="toy",
@@ -33,6 +34,23 @@ RECORD = Record(
     versions={"python": "3.11.2", "sacrebleu": "2.6.0"},
     command="fairseq-hydra-train 'common.user_dir=ă b'",
 )
+
+
+NLI = ["entailment", "neutral"]
+
+
+@pytest.fixture
+def classified(record):
+    """``classified([[3, 1], [0, 2]], "sparsemax")``: a run of a classifier, by its confusion."""
+
+    def make(confusion, name="softmax", labels=NLI, **changes):
+        right = sum(row[i] for i, row in enumerate(confusion))
+        accuracy = interval(right, sum(map(sum, confusion)))
+        unscored = dict.fromkeys(("bleu", "chrf", "tokenised_bleu", "valid_ppl"))
+        kept = {"recipe": "snli", "direction": "snli", "signatures": {}, **unscored, **changes}
+        return record(name, classes=ClassScores(list(labels), confusion, accuracy), **kept)
+
+    return make
 
 
 @pytest.fixture

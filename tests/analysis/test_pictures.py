@@ -78,6 +78,18 @@ def test_columns_that_only_some_recipes_have(results, record):
         assert [row.split(" | ")[column] for row in rows] == ["-", "-", cell]
 
 
+def test_columns_of_classifiers(classified, record):
+    softmax, sparsemax = table([classified([[3, 1], [2, 4]]), record("sparsemax", valid_ppl=None)])[
+        1:
+    ]
+    header, row = table([classified([[3, 1], [2, 4]])])
+    assert row[1:3] == softmax[3:5] == ("70.00 [39.68, 89.22]", "69.70")
+    assert header[1:4] == ("accuracy (%)", "macro F1 (%)", "non-zero weights")
+    assert sparsemax[3:5] == ("-", "-")
+    header, row = table([classified([[3, 1], [2, 4]], valid_ppl=1.25)])
+    assert row[header.index("valid ppl")] == "1.2"
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (3600, "60 min 00 s")]
 )

@@ -88,6 +88,54 @@ def test_scores_of_summaries_are_a_number_and_its_interval(tmp_path, record, sco
         Record.read(path)
 
 
+def test_a_record_of_a_classifier(tmp_path, record, classified):
+    path = tmp_path / "x.json"
+    written = classified([[3, 1], [0, 2]])
+    written.write(path)
+    assert Record.read(path) == written
+    assert (written.kind, record().kind) == ("classifications", "translations")
+    content = asdict(record())
+    del content["classes"]  # from before there were any
+    path.write_text(json.dumps(content))
+    assert Record.read(path) == record()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": None}, "labels must be of type .*None"),
+        ({"labels": "ab"}, "labels must be of type"),
+        ({"labels": ["a", 1]}, "labels must be of type"),
+        ({"labels": ["a", "a"]}, "labels must be one or more, all different"),
+        ({"labels": ["a", "b", "c"]}, "confusion must be 3 rows of 3 counts"),
+        ({"confusion": [[3, 1], [0]]}, "confusion must be 2 rows of 2 counts"),
+        ({"confusion": [[3, 1]]}, "confusion must be 2 rows of 2 counts"),
+        ({"confusion": [[3, 1], [0, -2]]}, "confusion must be counts >= 0"),
+        ({"confusion": [[0, 0], [0, 0]]}, "confusion must be counts >= 0 that are not all 0"),
+        ({"confusion": [[3, 1], [0, 2.0]]}, "confusion must be of type"),
+        ({"confusion": [[3, 1], [0, True]]}, "confusion must be of type"),
+        ({"confusion": [3, 1]}, "confusion must be of type"),
+        ({"accuracy": [50.0]}, "accuracy must be a number .* three numbers"),
+        ({"accuracy": [50.0, 60.0, 70.0]}, "accuracy must be a number"),
+        ({"accuracy": [50.0, 40.0, 101.0]}, "accuracy must be a number"),
+        ({"accuracy": [50.0, float("nan"), 70.0]}, "accuracy must be a number"),
+        ({"accuracy": [50.0, "40", 60.0]}, "accuracy must be of type"),
+        ({"accurate": 1}, "has the unknown key accurate"),
+    ],
+)
+def test_classes_that_are_none_are_refused(tmp_path, classified, change, message):
+    content = asdict(classified([[3, 1], [0, 2]], labels=["a", "b"]))
+    content["classes"].update(change)
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(UsageError, match=rf"x\.json: classes:? {message}"):
+        Record.read(path)
+    content["classes"] = [1]
+    path.write_text(json.dumps(content))
+    with pytest.raises(UsageError, match=r"x\.json: classes must be of type"):
+        Record.read(path)
+
+
 @pytest.mark.parametrize("content", [b'{"bleu": 1', b"\xff", b"[1]"])
 def test_what_is_no_json_object_is_refused(tmp_path, content):
     (tmp_path / "x.json").write_bytes(content)
@@ -111,7 +159,7 @@ def test_collected_hypotheses(tmp_path, add):
         read_hypotheses(tmp_path, made)
     other = add(GOOD, "fusedmax-lambda0.1", settings="other")
     texts_of(path).write_bytes(texts_of(tmp_path / other.path).read_bytes())
-    with pytest.raises(UsageError, match="does not hold the translations"):
+    with pytest.raises(UsageError, match="does not hold the outputs"):
         read_hypotheses(tmp_path, made)
 
 
@@ -165,6 +213,22 @@ def test_p_values_are_those_of_the_texts_and_computed_once(tmp_path, add, monkey
     assert set(read_comparisons(tmp_path, read_records(tmp_path))) == {german.path}
     assert significance(tmp_path, [[[line] for line in GOOD]]) == (0, 1, 1)
     assert len(json.loads((tmp_path / FILE).read_bytes())) == 1
+
+
+def test_labels_are_compared_by_mcnemars_test(tmp_path, classified):
+    gold = ["entailment"] * 9
+    outputs = {"softmax": ["neutral"] * 5 + gold[:4], "sparsemax": gold}
+    key = text_key(gold)
+    for name, lines in outputs.items():
+        confusion = [[lines.count("entailment"), lines.count("neutral")], [0, 0]]
+        keys = {"test_key": key, "hypotheses_key": text_key(lines)}
+        collect(tmp_path, classified(confusion, name, **keys), lines)
+    assert significance(tmp_path, [[[line] for line in gold]]) == (1, 0, 0)
+    ((path, scores),) = read_comparisons(tmp_path, read_records(tmp_path)).items()
+    assert path.name.startswith("sparsemax")
+    assert list(scores) == ["accuracy"]
+    assert scores["accuracy"].value == pytest.approx(2 / 32)
+    assert all(key.endswith("-labels") for key in json.loads((tmp_path / FILE).read_bytes()))
 
 
 def comparison(**changes):

@@ -230,6 +230,63 @@ def test_the_same_summaries_scored_in_two_ways(tmp_path, record):
     assert significance(tmp_path, []) == (0, 2, 0)
 
 
+def test_tables_of_classifiers(record, classified):
+    sparse = classified([[4, 0], [1, 5]], "sparsemax")
+    runs = [classified([[3, 1], [2, 4]]), sparse]
+    sweep = Sweep([*runs, record()], {sparse.path: {"accuracy": Score(0.25, "test:mcnemar")}})
+    assert cell(sweep, "Accuracy (%)", "snli", "softmax") == "70.00 [39.68, 89.22]"
+    expected = "90.00 [59.58, 98.21] (+20.0, p 0.250)"
+    assert cell(sweep, "Accuracy (%)", "snli", "sparsemax") == expected
+    assert cell(sweep, "Macro F1 (%)", "snli", "softmax") == "69.70"  # of 2/3 and 8/11
+    assert cell(sweep, "Accuracy of neutral (%)", "snli", "softmax") == "66.67"
+    assert cell(sweep, "Non-zero weights (%)", "snli", "softmax") == "100.0"
+    assert cell(sweep, "Training time, softmax = 1", "snli", "sparsemax") == "1.00"
+    for section in sections(sweep):
+        titles = [row[0] for row in section.rows]
+        if section.title == "BLEU":
+            assert "snli" not in titles
+        if section.title.startswith(("Accuracy", "Macro")):
+            assert "toy ro-en" not in titles
+    assert sweep.verdict(sparse.group) == "-"
+    assert "One seed in toy ro-en: differences of about one point are noise." in notes(sweep)
+    assert "p of accuracy: test:mcnemar" in notes(sweep)
+    alone = Sweep(runs, {})
+    assert not any(note.startswith("One seed") for note in notes(alone))
+    titles = [section.title for section in sections(alone)]
+    assert "Validation perplexity" not in titles
+    assert "BLEU" not in titles
+
+
+def test_confusion_is_the_sum_over_seeds(classified):
+    runs = [classified([[3, 1], [2, 4]]), classified([[4000, 0], [1, 5]], seed=2)]
+    sparse = classified([[2, 2], [3, 3]], "sparsemax", labels=["neutral", "entailment"])
+    other = classified([[1, 0], [0, 1]], labels=["pos", "neg"], recipe="imdb", direction="imdb")
+    sweep = Sweep([*runs, sparse, other], {})
+    assert cell(sweep, "Accuracy (%)", "snli", "softmax").startswith("84.99 ± ")
+    assert cell(sweep, "Confusion, snli", "softmax: neutral", "taken for entailment") == "3"
+    row = "softmax: entailment"
+    assert cell(sweep, "Confusion, snli", row, "taken for entailment") == "4,003"
+    assert cell(sweep, "Confusion, snli", "sparsemax: neutral", "taken for neutral") == "2"
+    assert cell(sweep, "Confusion, snli", "sparsemax: neutral", "taken for entailment") == "2"
+    assert cell(sweep, "Confusion, imdb", "softmax: pos", "taken for pos") == "1"
+    (accuracy,) = [s.rows for s in sections(sweep) if s.title == "Accuracy of pos (%)"]
+    assert [cells[0] for cells in accuracy[1:]] == ["imdb"]
+    assert "## Confusion, snli" in markdown(sweep)
+
+
+def test_all_numbers_of_classifiers_are_in_the_files(record, classified):
+    sweep = Sweep([classified([[3, 1], [2, 4]]), record()], {})
+    row, translated = csv.DictReader(csv_text(sweep).splitlines())
+    assert (row["accuracy"], row["entailment as neutral"], row["precision neutral"]) == (
+        "70.0",
+        "1",
+        "80.0",
+    )
+    assert (translated["accuracy"], translated["bleu"], row["bleu"]) == ("", "20.0", "")
+    found = json.loads(json_text(sweep))["rows"][0]["runs"][0]["classes"]
+    assert found["confusion"] == [[3, 1], [2, 4]]
+
+
 def test_wrong_use_is_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["analysis", str(tmp_path)])
     assert main() == 2
