@@ -161,8 +161,7 @@ def build_dictionary(
         min_count = 1 if vectors is None else 2
     if min_count < 1:
         raise ArgumentError("min_count", min_count, "a whole number >= 1")
-    counts = {split: _count_words(text, split) for split in SPLITS}
-    train, everywhere = counts["train"], sum(counts.values(), Counter())
+    train, everywhere = _count_words(text, "train"), count_words(text)
     words: list[str] = []
     matrix: np.ndarray = np.zeros((0, 0), dtype=np.float32)
     if vectors is not None:
@@ -173,6 +172,11 @@ def build_dictionary(
     chosen = {word for word, count in train.items() if count >= min_count}.union(words)
     order = sorted(chosen, key=lambda word: (-train[word], word))
     return Vocabulary({word: train[word] for word in order}, words, matrix)
+
+
+def count_words(text: Path) -> Counter:
+    """How often each word is in the inputs of all splits; `text` as `take` makes it."""
+    return sum((_count_words(text, split) for split in SPLITS), Counter())
 
 
 def write_dictionary(path: Path, counts: Mapping[str, int]) -> None:
