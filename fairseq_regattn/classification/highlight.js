@@ -46,8 +46,8 @@ function bars(label, probabilities) {
 
 function block(name, tokens, gold, [label, probabilities, numbers]) {
   const verdict = gold === null ? [] : label === gold
-    ? [make("span", { class: "right" }, `✓ ${labels[label]}, right`)]
-    : [make("span", { class: "wrong" }, `✗ ${labels[label]}, wrong`)];
+    ? [make("span", { class: "right", title: "right" }, `✓ ${labels[label]}`)]
+    : [make("span", { class: "wrong", title: "wrong" }, `✗ ${labels[label]}`)];
   return make("article", {},
     make("header", {}, make("b", {}, name),
       ...(verdict.length ? verdict : [make("span", {}, labels[label])])),
@@ -83,7 +83,7 @@ addEventListener("pointerdown", hover); // a finger
 const golden = texts.some(([, gold]) => gold !== null);
 const each = (before) => labels.map((label, i) => [i, `${before} ${label}`]);
 browse({
-  kind: "text",
+  kind: "example", // not "text", which is the filter's name in the address
   texts: texts.map(([, , tokens, hypothesis]) => [tokens, hypothesis ?? []]
     .map((words) => words.join(" ")).join("\n")),
   hint: "words of the text",
@@ -91,11 +91,11 @@ browse({
   choices: [
     ...(golden ? [choice("gold", "any gold label", each("gold:"),
       (i, value) => texts[i][1] === Number(value))] : []),
-    choice("predicted", "any predicted label", each("some predict"),
+    choice("predicted", "any prediction", each("some predict"),
       (i, value) => everyLabel[i].includes(Number(value))),
     choice("only", "all texts", [
-      ...(names.length > 1 ? [["disagree", "only where mappings disagree"]] : []),
-      ...(golden ? [["mistakes", "only mistakes of some mapping"]] : []),
+      ...(names.length > 1 ? [["disagree", "mappings disagree"]] : []),
+      ...(golden ? [["mistakes", "some are wrong"]] : []),
     ], (i, value) => (value === "disagree" ? everyLabel[i].length > 1
       : texts[i][1] !== null && everyLabel[i].some((label) => label !== texts[i][1]))),
   ],

@@ -17,7 +17,7 @@ from fairseq_regattn.errors import ArgumentError, UsageError
 FIRST = 500
 """Texts on a page: 500 documents of 300 words with 7 mappings are about 5 MB."""
 
-FAINT = 0.18
+FAINT = 0.25
 """Opacity of the smallest weight: a zero must stand out from it, on dark paper too."""
 
 
@@ -51,7 +51,7 @@ def page(
     every = len(next(iter(runs.values()))) if total is None else total
     shown = {name: list(run[:first]) for name, run in runs.items()}
     count = len(next(iter(shown.values())))
-    told = f"All {every:,} texts are" if count == every else f"The first {count:,} of {every:,} are"
+    told = f"All {every:,} texts" if count == every else f"The first {count:,} of {every:,} texts"
     script = Path(__file__).with_name("highlight.js")
     drawings = Drawings(
         heading="Highlighted texts",
@@ -60,7 +60,9 @@ def page(
         script=script,
         style=script.with_suffix(".css"),
     )
-    return document(title, table_html, introduction, [*notes, f"{told} in this page."], drawings)
+    return document(
+        title, table_html, introduction, [*notes, f"{told} are in this page."], drawings
+    )
 
 
 Text = tuple[int, int]
@@ -140,13 +142,13 @@ def _short(probability: float | None) -> float | None:
 
 
 LEGEND = (
-    '<p class="note">The darker a token, the more weight it has, relative to the largest weight of '
-    "the text for this mapping (weights of long texts are small): "
+    '<p class="note">The stronger its colour, the more weight a token has, relative to the largest '
+    "weight of the text for this mapping (weights of long texts are small): "
     + " ".join(
         f'<mark style="--o:{FAINT + (1 - FAINT) * share:.3f}">{words}</mark>'
         for share, words in ((0.0, "nearly 0"), (0.5, "half"), (1.0, "largest"))
     )
-    + ". Tokens of weight 0 (to six decimals) have no colour. Neighbours with the same weight, to "
+    + ". Tokens of weight 0 (to six decimals) have none. Neighbours with the same weight, to "
     f'six decimals, are <mark class="fused" style="--o:{FAINT + (1 - FAINT) * 0.5:.3f}">one framed '
     "box</mark>. Point at a token for its weight; arrow keys go from text to text.</p>"
 )
