@@ -105,7 +105,10 @@ setup(
     python_requires=">=3.9",
     packages=find_packages(include=["fairseq_regattn", "fairseq_regattn.*"]),
     package_data={
-        "fairseq_regattn": ["data/*.tsv.gz", "data/*.txt", "analysis/page.css", "analysis/page.js"]
+        "fairseq_regattn": [
+            *("data/*.tsv.gz", "data/*.txt"),
+            *("analysis/*.css", "analysis/*.js", "classification/*.css", "classification/*.js"),
+        ]
     },
     zip_safe=False,  # --user-dir needs a folder
     install_requires=[

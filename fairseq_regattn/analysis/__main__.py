@@ -15,7 +15,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_regattn.analysis",
         description="Print BLEU, ROUGE or accuracy, sparsity, training time and alignment "
-        "error of all runs in a folder of records, a table each: a row a test set, a column a mapping.",
+        "error of all runs in a folder of records, a table each: a row a test set, a column a "
+        "mapping.",
         allow_abbrev=False,
     )
     parser.add_argument("records", type=Path, metavar="RECORDS", help="folder of records")

@@ -1,7 +1,7 @@
 """One HTML page with nothing outside it: a table of results, and every alignment side by side.
 
-Python writes the table and the data; ``page.js`` draws a sentence when it is looked at, because
-drawings of all of them would be hundreds of megabytes.
+Python writes the table and the data; ``browse.js`` leads through them, and ``page.js`` draws a
+sentence when it is looked at, because drawings of all would be hundreds of megabytes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,24 +56,61 @@ def page(
     Raises:
         ValueError: a hypothesis has no alignment, or weights that are none.
     """
+    return document(
+        title,
+        table,
+        introduction,
+        notes,
+        Drawings("Alignments", LEGEND, _data(sentences), Path(__file__).with_name("page.js")),
+    )
+
+
+class Drawings(NamedTuple):
+    """What a script draws on a page, one item at a time.
+
+    Attributes:
+        heading: what they are.
+        legend: HTML.
+        data: what the script reads, for JSON.
+        script: its file; it may use what is in ``browse.js``.
+        style: CSS file of its own.
+    """
+
+    heading: str
+    legend: str
+    data: Any
+    script: Path
+    style: Path | None = None
+
+
+def document(
+    title: str, table: str, introduction: str, notes: Sequence[str], drawings: Drawings
+) -> str:
+    """A page as text, with its styles, data and scripts inside; arguments as for :func:`page`."""
     # An escaped "<" keeps "</script>" and "<!--" in a sentence from meaning anything.
-    data = json.dumps(_data(sentences), ensure_ascii=False, separators=(",", ":"))
+    data = json.dumps(drawings.data, ensure_ascii=False, separators=(",", ":"))
     data = data.replace("<", "\\u003c")
+    here = Path(__file__)
+    styles = [here.with_name("page.css"), *([drawings.style] if drawings.style else [])]
+    style = "".join(path.read_text(encoding="utf-8") for path in styles)
+    scripts = (here.with_name("browse.js"), drawings.script)
+    script = "".join(path.read_text(encoding="utf-8") for path in scripts)
+    heading = escape(drawings.heading)
     return "\n".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>\n<style>\n{_beside('page.css')}</style>",
+            f"<title>{escape(title)}</title>\n<style>\n{style}</style>",
             f"</head>\n<body>\n<h1>{escape(title)}</h1>\n<p>{escape(introduction)}</p>",
             table,
             *(f'<p class="note">{escape(note)}</p>' for note in notes),
-            "<h2>Alignments</h2>",
-            LEGEND,
-            '<noscript><p class="note">A script in this page draws the alignments: without '
+            f"<h2>{heading}</h2>",
+            drawings.legend,
+            f'<noscript><p class="note">A script in this page draws the {heading.lower()}: without '
             "JavaScript only the table above is shown.</p></noscript>",
-            '<main id="alignments"></main>',
+            '<main id="drawings"></main>',
             f'<script type="application/json" id="data">{data}</script>',
-            f"<script>\n{_beside('page.js')}</script>\n</body>\n</html>\n",
+            f"<script>\n{script}</script>\n</body>\n</html>\n",
         )
     )
 
@@ -140,10 +178,6 @@ def _drawing(name: str, hypothesis: Hypothesis) -> list:
         " ".join(map(display, [*tokens, EOS])) for tokens in (hypothesis.source, hypothesis.target)
     )
     return [name, hypothesis.text, source, target, weights]
-
-
-def _beside(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 LEGEND = (

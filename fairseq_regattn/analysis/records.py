@@ -235,7 +235,8 @@ def collect(folder: Path, record: Record, hypotheses: Sequence[str]) -> Path:
     Args:
         folder: of all records.
         record: of the run.
-        hypotheses: its detokenised translations, summaries or labels, in the order of the test split.
+        hypotheses: its detokenised translations, summaries or labels, in the order of the
+            test split.
 
     Returns:
         The file of the record.

@@ -13,10 +13,14 @@ from fairseq_regattn.recipes.stages import StageError
 
 PROGRAM = "python -m fairseq_regattn.classification"
 COMMANDS = {
-    "prepare": "make a data folder of labelled texts, or of labelled pairs of texts",
-    "predict": "write labels, probabilities and attention weights of texts, as JSON lines",
+    "prepare": ("prepare", "make a data folder of labelled texts, or of labelled pairs of texts"),
+    "predict": ("predict", "write labels, probabilities and attention weights, as JSON lines"),
+    "page": (
+        "page_command",
+        "write an HTML page: texts highlighted by weight, mappings side by side",
+    ),
 }
-"""Modules with ``add_arguments(parser)`` and ``run(given) -> status``."""
+"""Modules with ``add_arguments(parser)`` and ``run(given) -> status``, and what they do."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,8 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     modules = {}
-    for name, words in COMMANDS.items():
-        modules[name] = importlib.import_module(f"fairseq_regattn.classification.{name}")
+    for name, (module, words) in COMMANDS.items():
+        modules[name] = importlib.import_module(f"fairseq_regattn.classification.{module}")
         added = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
         modules[name].add_arguments(added)
     given = parser.parse_args(arguments)

@@ -109,9 +109,7 @@ class Classifier:
         UsageError: no such folder or checkpoint, or one of another kind of model.
     """
 
-    def __init__(
-        self, data: Path, checkpoint: str, cpu: bool = False, user_dir: str | None = None
-    ):
+    def __init__(self, data: Path, checkpoint: str, cpu: bool = False, user_dir: str | None = None):
         import torch
         from fairseq import checkpoint_utils, utils
 

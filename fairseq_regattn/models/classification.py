@@ -112,9 +112,7 @@ class AttentionClassifier(BaseFairseqModel):
 
         States are 0 on padding.
         """
-        packed = pack_padded_sequence(
-            inputs, lengths.cpu(), batch_first=True, enforce_sorted=False
-        )
+        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
         states, last = rnn(packed, start)
         padded, _ = pad_packed_sequence(states, batch_first=True, total_length=inputs.size(1))
         return padded, last

@@ -212,9 +212,7 @@ def _check(recipe: Recipe, path: Path) -> None:
     check_generate(recipe.generate, path)
 
 
-def _wrong_classes(
-    recipe: Recipe, classes: Classification
-) -> list[tuple[str, object, str]]:
+def _wrong_classes(recipe: Recipe, classes: Classification) -> list[tuple[str, object, str]]:
     """What is wrong with a recipe that classifies: keys, values and what they must be."""
     wrong: list[tuple[str, object, str]] = []
     files, steps = recipe.data.files, recipe.preprocess

@@ -53,8 +53,8 @@ def write(workspace: Workspace, finished: Sequence[Run], records: Path) -> bool:
     """Write ``report/`` in the workspace, unless it shows just these runs already.
 
     It holds ``index.html`` (every sentence, mappings side by side), ``results.md``,
-    ``results.txt`` and, of translations, ``alignment-*.png`` and ``.pdf``. Pictures and the page show the first
-    seed of each mapping, the table shows all.
+    ``results.txt`` and, of translations, ``alignment-*.png`` and ``.pdf``. Pictures and the page
+    show the first seed of each mapping, the table shows all.
 
     Args:
         finished: runs of this workspace, from left to right.
@@ -132,7 +132,7 @@ def _fill_classified(
     ]
     html = classified_page(
         title=f"fairseq-regattn: {workspace.recipe.title}",
-        table=html_table(*_cells(read)),
+        table_html=html_table(*_cells(read)),
         runs=shown,
         introduction=f"{workspace.recipe.title}: {', '.join(counts)}. {_differ(list(shown))}",
         notes=notes,

@@ -154,7 +154,7 @@ class Run:
         path = self.folder / "predictions.jsonl"
         again = "remove it to have it made again"
         try:
-            found = read_predictions(path)
+            found = list(read_predictions(path))
         except UsageError as error:
             raise StageError(f"{error}: {again}") from error
         if [one.id for one in found] != list(range(1, len(self.workspace.references) + 1)):

@@ -84,7 +84,10 @@ class TextClassificationTask(FairseqTask):
             dictionaries.append(Dictionary.load(path))
         task = cls(cfg, *dictionaries)
         logger.info(
-            "%d words, %d labels: %s", len(task.dictionary), len(task.labels), ", ".join(task.labels)
+            "%d words, %d labels: %s",
+            len(task.dictionary),
+            len(task.labels),
+            ", ".join(task.labels),
         )
         return task
 
@@ -153,9 +156,7 @@ class TextClassificationTask(FairseqTask):
         model = super().build_model(cfg, from_checkpoint)
         path = getattr(cfg, "embed_path", None)
         if path is not None and not from_checkpoint:
-            words, vectors = read_vectors(
-                Path(path), set(self.dictionary.symbols), cfg.embed_dim
-            )
+            words, vectors = read_vectors(Path(path), set(self.dictionary.symbols), cfg.embed_dim)
             if not words:
                 raise UsageError(f"--embed-path {path} has no word of {self.cfg.data}")
             indices = torch.tensor([self.dictionary.index(word) for word in words])

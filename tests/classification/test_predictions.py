@@ -106,5 +106,5 @@ def test_wrong_values(change, message):
 
 @pytest.mark.parametrize("line", ["", "[]", "1", "{"])
 def test_what_is_no_object(line):
-    with pytest.raises(UsageError, match="^line 2: "):
+    with pytest.raises(UsageError, match=r"^line 2: "):
         list(read_predictions([BAND.to_line(), line]))

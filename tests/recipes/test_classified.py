@@ -129,7 +129,10 @@ def test_text_of_other_files_is_other_settings(tmp_path):
         ([*HELD_OUT, "classification.held_out.test=0.9"], "shares above 0 whose sum is below 1"),
         (["data.files.train=null"], "data.files.train must be given, got None"),
         (["preprocess.tokenizer=moses"], "preprocess.tokenizer must be wordpunct or none"),
-        (["preprocess.subwords=100"], "preprocess.subwords must be 0 where there is classification"),
+        (
+            ["preprocess.subwords=100"],
+            "preprocess.subwords must be 0 where there is classification",
+        ),
         (["generate.beam=3"], "generate must be {} where there is classification"),
         (["model.embed_path=x"], "model.embed_path is set by classification.vectors"),
         (["model.hidden=3"], "hidden"),
