@@ -1,6 +1,7 @@
 """Fixtures that several test files share."""
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,26 @@ def run_python(tmp_path):
         return result
 
     return run
+
+
+@pytest.fixture(scope="session")
+def write_rows():
+    """``write_rows(path, rows, inputs)``: labelled texts, or pairs, that a small model learns."""
+    return _write_rows
+
+
+def _write_rows(path, rows, inputs):
+    """TSV; a word of the first text tells its label."""
+    generator = random.Random(inputs)
+    words = ["a", "dog", "cat", "runs", "sleeps", "outside", "red", "band", "plays", "music"]
+    with open(path, "w", encoding="utf-8") as file:
+        for number in range(rows):
+            label, sign = [("yes", "good"), ("no", "bad"), ("maybe", "so")][number % 3]
+            first, second = (generator.choices(words, k=generator.randrange(1, 14)) for _ in "12")
+            first.insert(generator.randrange(len(first) + 1), sign)
+            texts = [" ".join([*first, str(number)]), " ".join(second)][:inputs]
+            print(label, *texts, sep="\t", file=file)
+    return path
 
 
 def pytest_make_parametrize_id(val, argname):

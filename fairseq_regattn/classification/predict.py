@@ -73,7 +73,8 @@ def run(given: argparse.Namespace) -> int:
         if given.out is not None:
             given.out.parent.mkdir(parents=True, exist_ok=True)
             output = stack.enter_context(open(partial_of(given.out), "w", encoding="utf-8"))
-        malformed, tally = Malformed(given.malformed), Counter()
+        malformed = Malformed(given.malformed)
+        tally: Counter[str] = Counter()
         rows = classifier.rows(given.input, malformed, tally)
         for prediction in classifier.predict(rows, given.batch_size):
             output.write(prediction.to_line() + "\n")

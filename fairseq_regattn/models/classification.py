@@ -62,7 +62,7 @@ class AttentionClassifier(BaseFairseqModel):
         if pairs != cls.pairs:
             there, wanted = ("two inputs", "one") if pairs else ("one input", "two")
             raise UsageError(f"the data have {there}, and --arch {cls.arch} reads {wanted}")
-        model = cls(cfg, task)
+        model = cls(cfg, task)  # type: ignore[call-arg]  # a model's own
         for module in model.modules():
             if not isinstance(module, Words):
                 _draw(module)

@@ -44,7 +44,8 @@ class RegAttnNLIModel(AttentionClassifier):
         pair_tokens: Optional[Tensor],
         pair_lengths: Optional[Tensor],
     ) -> Tuple[Tensor, Tensor]:
-        assert pair_tokens is not None and pair_lengths is not None  # for the type checker
+        assert pair_tokens is not None  # for the type checker: the task gives them
+        assert pair_lengths is not None
         start = self.start.expand(1, len(src_tokens), -1).contiguous()
         premise, last = self.encode(self.premise, self._embed(src_tokens), src_lengths, start)
         _, last = self.encode(self.hypothesis, self._embed(pair_tokens), pair_lengths, last)

@@ -1,4 +1,4 @@
-"""The stages before training where texts are classified: ``prepare.py`` does them for translation."""
+"""The stages before training where texts are classified."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sources(recipe: Recipe, data: Path) -> dict[str, Path]:
     Raises:
         UsageError: one is missing.
     """
-    found = {split: data / name for split, name in recipe.data.files.items() if name is not None}
+    found = {split: data / name for split, name in recipe.data.names.items()}
     missing = [str(path) for path in found.values() if not path.exists()]
     vectors = vectors_file(recipe, data)
     if vectors is not None and not vectors.exists():

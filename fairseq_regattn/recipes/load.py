@@ -145,7 +145,7 @@ def _profile(name: str, recipe: Path) -> DictConfig:
     settings = _read(path)
     for key in SET_BY_RUN:
         section, _, name = key.partition(".")
-        if name in settings.get(section, {}).keys():  # also one that is "???"
+        if name in list(settings.get(section, {})):  # also one that is "???"
             OmegaConf.update(settings, key, None)
     return settings
 

@@ -51,7 +51,7 @@ def open_workspace(
 def fingerprint(recipe: Recipe, data: Path, splits: Sequence[str] = SPLITS) -> bytes:
     """Of the contents of all files of the corpus."""
     digest = hashlib.sha256()
-    files, gold = recipe.data.files, recipe.data.gold
+    files, gold = recipe.data.names, recipe.data.gold
     source, target = _languages(recipe)
     folder = text.find_folder(data, source, target, files, splits)
     more = recipe.data.beside
@@ -83,7 +83,7 @@ def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
             sets = recipe.data.mtdata
             if produce(data, lambda folder: fetch.fetch(sets, folder, source, target)):
                 made.append("corpus")
-    files, splits = recipe.data.files, workspace.splits
+    files, splits = recipe.data.names, workspace.splits
     folder = text.find_folder(data, source, target, files, splits)
 
     def take(out: Path) -> None:
@@ -132,10 +132,15 @@ def preprocess_commands(workspace: Workspace) -> list[list[str]]:
     recipe = workspace.recipe
     if recipe.classification is not None:
         return labelled.preprocess_commands(workspace)
-    how = recipe.preprocess, *_languages(recipe)
-    dictionaries = workspace.trained.binary if workspace.trained else None
-    folders = workspace.tokens, workspace.binary
-    return [encode.preprocess_command(*folders, *how, workspace.splits, dictionaries)]
+    made = encode.preprocess_command(
+        workspace.tokens,
+        workspace.binary,
+        recipe.preprocess,
+        *_languages(recipe),
+        workspace.splits,
+        workspace.trained.binary if workspace.trained else None,
+    )
+    return [made]
 
 
 def _languages(recipe: Recipe) -> tuple[str, str]:

@@ -49,8 +49,8 @@ class TrainingLog:
 
     Attributes:
         max_update, max_epoch: how many there will be, 0 where there is no such limit.
-        epoch, epochs, updates, loss, valid_ppl, valid_accuracy, best_ppl: the latest ones, in fairseq's units;
-            `epochs` with the fraction of the one that is going on.
+        epoch, epochs, updates, loss, valid_ppl, valid_accuracy, best_ppl: the latest ones, in
+            fairseq's units; `epochs` with the fraction of the one that is going on.
         seconds: wall time of training in all runs up to the last line.
         processor_seconds: processor time of all runs; None where one did not live to tell.
         speeds: target tokens a second, of each finished epoch.

@@ -31,6 +31,11 @@ class Data:
     original: Optional[str] = None
 
     @property
+    def names(self) -> Dict[str, str]:
+        """`files` of those splits that have one."""
+        return {split: name for split, name in self.files.items() if name is not None}
+
+    @property
     def beside(self) -> List[str]:
         """Endings of more files of the test set."""
         return [*self.references, *([self.original] if self.original else [])]

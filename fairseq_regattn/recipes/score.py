@@ -108,7 +108,7 @@ def _classified(run: Run) -> tuple[list[str], dict[str, Any], list[np.ndarray]]:
     found = run.predictions()
     labels = [prediction.label for prediction in found]
     classes = score_labels(labels, run.workspace.references, list(found[0].probabilities))
-    scores = {**NO_TRANSLATION, "links": None, "classes": classes, "signatures": {}}
+    scores: dict[str, Any] = {**NO_TRANSLATION, "links": None, "classes": classes, "signatures": {}}
     return labels, scores, [np.array([prediction.weights]) for prediction in found]
 
 

@@ -87,7 +87,7 @@ class Workspace:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Files that a model is made to write, in the folder of its run; the first one is scored."""
+        """Files that a model is made to write, in the folder of its run; the first is scored."""
         if self.recipe.classification is not None:
             return ("predictions.jsonl",)
         return ("generate.txt", "forced.txt") if self.gold is not None else ("generate.txt",)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 
 import pytest
 import torch
@@ -16,32 +15,14 @@ from fairseq_regattn.models.classification import HEAD
 from . import commands
 
 MAPPINGS = ["softmax", "sparsemax", "pnormmax", "fusedmax", "oscarmax", "oscarmax_prox", "entmax"]
-WORDS = "a dog cat runs sleeps outside inside red blue band plays music sits here there".split()
 TINY = """--task text_classification --criterion sentence_prediction --optimizer adam --lr 0.01
     --cpu --num-workers 0 --seed 7 --batch-size 16 --no-progress-bar --log-format none
     --no-epoch-checkpoints --required-batch-size-multiple 1 --embed-dim 8 --hidden-size 6
     --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric"""
 
 
-def text(generator):
-    return " ".join(generator.choices(WORDS, k=generator.randrange(1, 14)))
-
-
-def write_rows(path, rows, inputs):
-    """The label is told by a word of the first text."""
-    generator = random.Random(inputs)
-    with open(path, "w", encoding="utf-8") as file:
-        for number in range(rows):
-            label, sign = [("yes", "good"), ("no", "bad"), ("maybe", "so")][number % 3]
-            words = [*text(generator).split(), sign]
-            generator.shuffle(words)
-            texts = [" ".join([*words, str(number)]), text(generator)][:inputs]
-            print(label, *texts, sep="\t", file=file)
-    return path
-
-
 @pytest.fixture(scope="module", params=["regattn_nli", "regattn_classifier"])
-def trained(request, tmp_path_factory):
+def trained(request, tmp_path_factory, write_rows):
     """Data folder and checkpoint of a small model, and the folder of both."""
     arch, folder = request.param, tmp_path_factory.mktemp(request.param)
     inputs = 2 if arch == "regattn_nli" else 1
@@ -179,11 +160,11 @@ def task_of(data):
 
 
 def test_a_folder_without_labels_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="input0/dict.txt is missing; see"):
+    with pytest.raises(ValueError, match=r"input0/dict\.txt is missing; see"):
         task_of(tmp_path)
 
 
-def test_vectors_are_read_in_training_and_are_in_the_checkpoint(tmp_path):
+def test_vectors_are_read_in_training_and_are_in_the_checkpoint(write_rows, tmp_path):
     """So that it loads where the file is not; the words keep them."""
     rows = write_rows(tmp_path / "train.tsv", 60, 1)
     numbers = " ".join(["0.5"] * 8)
@@ -201,7 +182,7 @@ def test_vectors_are_read_in_training_and_are_in_the_checkpoint(tmp_path):
     assert not (found[1] == 0.5).any()
 
 
-def test_l2_is_added_to_the_loss_in_training(tmp_path):
+def test_l2_is_added_to_the_loss_in_training(write_rows, tmp_path):
     rows = write_rows(tmp_path / "train.tsv", 60, 2)
     assert main(["prepare", f"--train={rows}", f"--out={tmp_path}"]) == 0
     task, config = task_of(tmp_path / "bin")

@@ -12,14 +12,12 @@ from fairseq_regattn.recipes.__main__ import planned, reproduce
 from fairseq_regattn.recipes.load import CONFIGS, load_recipe
 from fairseq_regattn.recipes.options import parse_reproduce
 
-from ..binaries.test_classification import write_rows
-
 pytest.importorskip("matplotlib", reason="reproduce.sh asks for matplotlib")
 
 BASE = CONFIGS / "classification" / "base.yaml"
 TINY = ["model.embed_dim=8", "model.hidden_size=6", "optimization.max_epoch=2"]
 HELD_OUT = ["data.files.valid=null", "data.files.test=null"]
-HELD_OUT += ["classification.held_out={valid:0.2,test:0.3}"]
+HELD_OUT += ["classification.held_out={valid: 0.2, test: 0.3}"]
 
 
 def run(arguments, capsys, status=0):
@@ -36,7 +34,7 @@ def everything(folder):
     }
 
 
-def test_from_pairs_to_a_table_twice(capsys, tmp_path):
+def test_from_pairs_to_a_table_twice(write_rows, capsys, tmp_path):
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
     write_rows(data / "train.tsv", 120, 2)
@@ -68,13 +66,13 @@ def test_from_pairs_to_a_table_twice(capsys, tmp_path):
     }
     page = (report / "index.html").read_text(encoding="utf-8")
     assert "fusedmax, lambda 0.1" in page
-    assert "240" not in page and "texts for training" in page
+    assert "texts for training" in page
     before = everything(tmp_path)
     assert "Nothing to do" in run(arguments, capsys)
     assert everything(tmp_path) == before
 
 
-def test_one_text_with_vectors_that_are_kept(capsys, tmp_path):
+def test_one_text_with_vectors_that_are_kept(write_rows, capsys, tmp_path):
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
     write_rows(data / "train.tsv", 60, 1)
@@ -93,7 +91,7 @@ def test_one_text_with_vectors_that_are_kept(capsys, tmp_path):
     assert "valid accuracy" in printed
 
 
-def test_malformed_rows_stop_or_are_counted(capsys, tmp_path):
+def test_malformed_rows_stop_or_are_counted(write_rows, capsys, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     write_rows(data / "train.tsv", 60, 1)
@@ -107,7 +105,7 @@ def test_malformed_rows_stop_or_are_counted(capsys, tmp_path):
     assert "1 malformed: missing column" in run(skipping, capsys)
 
 
-def test_text_of_other_files_is_other_settings(tmp_path):
+def test_text_of_other_files_is_other_settings(write_rows, tmp_path):
     def key(name):
         data = tmp_path / name
         data.mkdir()
@@ -145,7 +143,7 @@ def test_wrong_settings_are_named(changes, message):
 
 
 def test_translation_has_no_missing_files():
-    with pytest.raises(UsageError, match="data.files must be names"):
+    with pytest.raises(UsageError, match=r"data\.files must be names"):
         load_recipe(CONFIGS / "translation" / "plain.yaml", ["data.files.valid=null"])
 
 
