@@ -67,15 +67,43 @@ def markdown(sweep: Sweep) -> str:
 
 
 def sections(sweep: Sweep) -> list[Section]:
-    """A table for each measure that some run has, then what classifiers took for what."""
+    """Of translations a table a measure, a row a direction; of others a table a test set.
+
+    There are few test sets of other kinds, and many measures.
+    """
+    kinds = {group: sweep.kind(group) for group in sweep.rows}
+    translated = [group for group, kind in kinds.items() if kind == "translations"]
     tables = [
-        _section(sweep, measure)
+        _section(sweep, measure, translated)
         for measure in sweep.measures
-        if sweep.values(measure, sweep.records)
+        if translated and _has(sweep, measure, translated)
     ]
-    return tables + [
-        _confusion(sweep, group) for group in sweep.rows if sweep.kind(group) == "classifications"
-    ]
+    for group, kind in kinds.items():
+        if kind != "translations":
+            tables.append(_test_set(sweep, group))
+        if kind == "classifications":
+            tables.append(_confusion(sweep, group))
+    return tables
+
+
+def _has(sweep: Sweep, measure: Measure, groups: Sequence[Group]) -> bool:
+    return any(
+        measure.kind in ("all", sweep.kind(group)) and sweep.values(measure, sweep.of(group))
+        for group in groups
+    )
+
+
+def _test_set(sweep: Sweep, group: Group) -> Section:
+    """All measures of one test set, a row each."""
+    measures = [measure for measure in sweep.measures if _has(sweep, measure, [group])]
+    columns = [column for column in sweep.columns if sweep.runs(group, column)]
+    rows = [["measure", *columns]]
+    meaning: dict[str, list[str]] = {}
+    for measure in measures:
+        rows.append([measure.title, *(sweep.cell(measure, group, column) for column in columns)])
+        meaning.setdefault(measure.note, []).append(measure.title)
+    told = (f"- {', '.join(titles)}: {note}" for note, titles in meaning.items())
+    return Section(sweep.rows[group], rows, "\n".join(told))
 
 
 def _confusion(sweep: Sweep, group: Group) -> Section:
@@ -97,11 +125,8 @@ def _confusion(sweep: Sweep, group: Group) -> Section:
     return Section(f"Confusion, {sweep.rows[group]}", rows, note)
 
 
-def _section(sweep: Sweep, measure: Measure) -> Section:
+def _section(sweep: Sweep, measure: Measure, groups: Sequence[Group]) -> Section:
     rows = [["test set", *sweep.columns]]
-    groups = [group for group in sweep.rows if measure.kind in ("all", sweep.kind(group))]
-    if measure.kind == "classifications":  # a label is of few test sets
-        groups = [group for group in groups if sweep.values(measure, sweep.of(group))]
     for group in groups:
         cells = (sweep.cell(measure, group, column) for column in sweep.columns)
         rows.append([sweep.rows[group], *cells])

@@ -234,25 +234,28 @@ def test_tables_of_classifiers(record, classified):
     sparse = classified([[4, 0], [1, 5]], "sparsemax")
     runs = [classified([[3, 1], [2, 4]]), sparse]
     sweep = Sweep([*runs, record()], {sparse.path: {"accuracy": Score(0.25, "test:mcnemar")}})
-    assert cell(sweep, "Accuracy (%)", "snli", "softmax") == "70.00 [39.68, 89.22]"
+    assert cell(sweep, "snli", "Accuracy (%)", "softmax") == "70.00 [39.68, 89.22]"
     expected = "90.00 [59.58, 98.21] (+20.0, p 0.250)"
-    assert cell(sweep, "Accuracy (%)", "snli", "sparsemax") == expected
-    assert cell(sweep, "Macro F1 (%)", "snli", "softmax") == "69.70"  # of 2/3 and 8/11
-    assert cell(sweep, "Accuracy of neutral (%)", "snli", "softmax") == "66.67"
-    assert cell(sweep, "Non-zero weights (%)", "snli", "softmax") == "100.0"
-    assert cell(sweep, "Training time, softmax = 1", "snli", "sparsemax") == "1.00"
-    for section in sections(sweep):
-        titles = [row[0] for row in section.rows]
-        if section.title == "BLEU":
-            assert "snli" not in titles
-        if section.title.startswith(("Accuracy", "Macro")):
-            assert "toy ro-en" not in titles
+    assert cell(sweep, "snli", "Accuracy (%)", "sparsemax") == expected
+    assert cell(sweep, "snli", "Macro F1 (%)", "softmax") == "69.70"  # of 2/3 and 8/11
+    assert cell(sweep, "snli", "Accuracy of neutral (%)", "softmax") == "66.67"
+    assert cell(sweep, "snli", "Non-zero weights (%)", "softmax") == "100.0"
+    assert cell(sweep, "snli", "Training time, softmax = 1", "sparsemax") == "1.00"
+    tables = {section.title: section for section in sections(sweep)}
+    assert [row[0] for row in tables["BLEU"].rows] == ["test set", "toy ro-en"]
+    assert not any(title.startswith(("Accuracy", "Macro")) for title in tables)
+    assert [row[0] for row in tables["snli"].rows][:3] == [
+        *("measure", "Accuracy (%)", "Macro F1 (%)")
+    ]
+    # a note that measures share is told once
+    assert "- Accuracy of entailment (%), Accuracy of neutral (%): Of the" in tables["snli"].note
     assert sweep.verdict(sparse.group) == "-"
     assert "One seed in toy ro-en: differences of about one point are noise." in notes(sweep)
     assert "p of accuracy: test:mcnemar" in notes(sweep)
     alone = Sweep(runs, {})
     assert not any(note.startswith("One seed") for note in notes(alone))
-    titles = [section.title for section in sections(alone)]
+    (table, _) = sections(alone)
+    titles = [row[0] for row in table.rows]
     assert "Validation perplexity" not in titles
     assert "BLEU" not in titles
 
@@ -262,15 +265,17 @@ def test_confusion_is_the_sum_over_seeds(classified):
     sparse = classified([[2, 2], [3, 3]], "sparsemax", labels=["neutral", "entailment"])
     other = classified([[1, 0], [0, 1]], labels=["pos", "neg"], recipe="imdb", direction="imdb")
     sweep = Sweep([*runs, sparse, other], {})
-    assert cell(sweep, "Accuracy (%)", "snli", "softmax").startswith("84.99 ± ")
+    assert cell(sweep, "snli", "Accuracy (%)", "softmax").startswith("84.99 ± ")
     assert cell(sweep, "Confusion, snli", "softmax: neutral", "taken for entailment") == "3"
     row = "softmax: entailment"
     assert cell(sweep, "Confusion, snli", row, "taken for entailment") == "4,003"
     assert cell(sweep, "Confusion, snli", "sparsemax: neutral", "taken for neutral") == "2"
     assert cell(sweep, "Confusion, snli", "sparsemax: neutral", "taken for entailment") == "2"
     assert cell(sweep, "Confusion, imdb", "softmax: pos", "taken for pos") == "1"
-    (accuracy,) = [s.rows for s in sections(sweep) if s.title == "Accuracy of pos (%)"]
-    assert [cells[0] for cells in accuracy[1:]] == ["imdb"]
+    tables = {section.title: section.rows for section in sections(sweep)}
+    assert "Accuracy of pos (%)" in [cells[0] for cells in tables["imdb"]]
+    assert "Accuracy of pos (%)" not in [cells[0] for cells in tables["snli"]]
+    assert tables["imdb"][0] == ["measure", "softmax"]  # of sparsemax there is nothing
     assert "## Confusion, snli" in markdown(sweep)
 
 
