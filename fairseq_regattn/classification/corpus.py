@@ -138,10 +138,6 @@ class Vocabulary(NamedTuple):
     words: Sequence[str]
     vectors: np.ndarray
 
-    def write_dictionary(self, path: Path) -> None:
-        """As fairseq's ``Dictionary`` does."""
-        write_dictionary(path, self.counts)
-
 
 def build_dictionary(
     text: Path, vectors: Path | None = None, min_count: int | None = None
@@ -155,7 +151,7 @@ def build_dictionary(
             are vectors, else 1.
 
     Raises:
-        UsageError: malformed vectors, or none of a word of the text.
+        UsageError: malformed vectors, or none of a word of the text; or no word is left.
     """
     if min_count is None:
         min_count = 1 if vectors is None else 2
@@ -171,6 +167,8 @@ def build_dictionary(
         if not words:
             raise UsageError(f"{vectors}: no word of the text has a vector there")
     chosen = {word for word, count in train.items() if count >= min_count}.union(words)
+    if not chosen:
+        raise UsageError(f"min_count {min_count}: no word is as frequent in the training text")
     order = sorted(chosen, key=lambda word: (-train[word], word))
     return Vocabulary({word: train[word] for word in order}, words, matrix)
 
