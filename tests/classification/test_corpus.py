@@ -127,7 +127,7 @@ def test_parts_that_leave_nothing(made):
 
 @pytest.mark.parametrize("malformed", ["error", "skip"])
 def test_a_label_that_train_does_not_have(malformed, made, tmp_path):
-    options = dict(valid=[*PAIRS, ("odd", "a", "b")], test=[*PAIRS, ("new", "a", "b")])
+    options = {"valid": [*PAIRS, ("odd", "a", "b")], "test": [*PAIRS, ("new", "a", "b")]}
     if malformed == "skip":
         one = made(PAIRS, malformed="skip", **options)
         assert one.counts["valid"]["malformed: unknown label"] == 1
