@@ -164,16 +164,27 @@ def check_fairseq() -> str:
     return f"{fairseq.__version__} in {os.path.dirname(fairseq.__file__)}"
 
 
+REGISTERED = {
+    "regattn_lstm": ("architecture", "fairseq.models", "ARCH_MODEL_REGISTRY"),
+    "regattn_nli": ("architecture", "fairseq.models", "ARCH_MODEL_REGISTRY"),
+    "regattn_classifier": ("architecture", "fairseq.models", "ARCH_MODEL_REGISTRY"),
+    "summarization": ("task", "fairseq.tasks", "TASK_REGISTRY"),
+    "text_classification": ("task", "fairseq.tasks", "TASK_REGISTRY"),
+    "sentence_prediction_l2": ("criterion", "fairseq.criterions", "CRITERION_REGISTRY"),
+    "rouge": ("scorer", "fairseq.scoring", "SCORER_REGISTRY"),
+}
+"""What fairseq has to know: by name, what it is and where fairseq keeps it."""
+
+
 def check_registered() -> str:
     _import("fairseq")
-    every = _import("fairseq.models").ARCH_MODEL_REGISTRY
-    architectures = [name for name in every if name.startswith("regattn_lstm")]
-    if not architectures:
-        raise Problem(
-            "fairseq does not know regattn_lstm",
-            f"{REINSTALL} fairseq-regattn, or start Python where no other fairseq_regattn is",
-        )
-    return ", ".join(architectures)
+    for name, (kind, module, registry) in REGISTERED.items():
+        if name not in getattr(_import(module), registry):
+            raise Problem(
+                f"fairseq does not know the {kind} {name}",
+                f"{REINSTALL} fairseq-regattn, or start Python where no other fairseq_regattn is",
+            )
+    return ", ".join(REGISTERED)
 
 
 def check_checkpoints() -> str:

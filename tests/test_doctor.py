@@ -1,5 +1,6 @@
 """The doctor finds what is broken, says what to do, and exits accordingly."""
 
+import importlib
 import sys
 
 import numba
@@ -30,7 +31,15 @@ def test_everything_works_here(capsys):
     assert list(found) == list(doctor.CHECKS)
     assert {name for name, (verdict, *_) in found.items() if verdict != "ok"} == set()
     assert status == 0
-    assert "regattn_lstm" in found["registered"][1]
+    assert found["registered"][1] == ", ".join(doctor.REGISTERED)
+
+
+@pytest.mark.parametrize("name", doctor.REGISTERED)
+def test_what_fairseq_does_not_know_is_named(name, monkeypatch):
+    kind, module, registry = doctor.REGISTERED[name]
+    monkeypatch.delitem(getattr(importlib.import_module(module), registry), name)
+    with pytest.raises(doctor.Problem, match=f"does not know the {kind} {name}$"):
+        doctor.check_registered()
 
 
 def test_two_fairseqs_are_a_clash(capsys, monkeypatch, tmp_path):
