@@ -11,6 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tqdm import tqdm  # type: ignore[import-untyped]
+
 from fairseq_regattn.classification.predictions import Prediction
 from fairseq_regattn.classification.rows import (
     HOW,
@@ -76,7 +78,10 @@ def run(given: argparse.Namespace) -> int:
         malformed = Malformed(given.malformed)
         tally: Counter[str] = Counter()
         rows = classifier.rows(given.input, malformed, tally)
-        for prediction in classifier.predict(rows, given.batch_size):
+        found = classifier.predict(rows, given.batch_size)
+        if given.out is not None:  # else lines on a terminal show how far it is
+            found = tqdm(found, "texts", leave=False, disable=None, unit=" texts")
+        for prediction in found:
             output.write(prediction.to_line() + "\n")
             if prediction.gold is not None:
                 known.append((prediction.label, prediction.gold))
@@ -125,9 +130,13 @@ class Classifier:
             utils.import_user_module(argparse.Namespace(user_dir=user_dir))
         if not Path(checkpoint).is_file():
             raise UsageError(f"--path {checkpoint}: no such file")
-        [model], _, self.task = checkpoint_utils.load_model_ensemble_and_task(
-            [checkpoint], arg_overrides={"data": str(data)}
-        )
+        try:
+            [model], _, self.task = checkpoint_utils.load_model_ensemble_and_task(
+                [checkpoint], arg_overrides={"data": str(data)}
+            )
+        except Exception as error:  # fairseq raises just that
+            told = " ".join(str(error).split())
+            raise UsageError(f"--path {checkpoint} does not fit {data}: {told}") from error
         if not isinstance(model, AttentionClassifier):
             raise UsageError(f"--path {checkpoint} holds no classifier, but {type(model).__name__}")
         self.device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")

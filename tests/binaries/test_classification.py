@@ -147,6 +147,35 @@ def test_wrong_arguments(trained, flags, message, capsys, tmp_path):
     assert message in capsys.readouterr().err
 
 
+def test_a_model_of_other_data_is_refused(trained, write_rows, capsys, tmp_path):
+    folder, inputs = trained
+    rows = write_rows(tmp_path / "train.tsv", 90, inputs)
+    given = [f"--train={rows}", f"--out={tmp_path}", f"--inputs={inputs}"]
+    assert main(["prepare", *given]) == 0
+    checkpoint = folder / "models" / "checkpoint_best.pt"
+    predict(tmp_path, checkpoint, tmp_path / "out", status=2)
+    assert f"--path {checkpoint} does not fit {tmp_path / 'bin'}: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_reader_that_leaves_is_no_error(trained, run_python, package_dir):
+    """As ``predict ... | head -1``; the pipe is closed before anything is written."""
+    folder, _ = trained
+    checkpoint = folder / "models" / "checkpoint_best.pt"
+    code = f"""
+import subprocess, sys
+command = [sys.executable, "-m", "fairseq_regattn.classification", "predict"]
+command += [{str(folder / "bin")!r}, {str(folder / "text" / "test")!r}]
+command += ["--path", {str(checkpoint)!r}, "--cpu"]
+process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+process.stdout.close()
+told = process.stderr.read()
+print(process.wait(), "BrokenPipe" in told, "Traceback" in told)
+"""
+    found = run_python("-c", code, path=[package_dir.parent]).stdout
+    assert found.split() == ["1", "False", "False"]
+
+
 def test_no_data_folder(capsys, tmp_path):
     assert main(["predict", str(tmp_path), "-", "--path=x"]) == 2
     assert "preparation.json is missing" in capsys.readouterr().err
