@@ -14,7 +14,8 @@ from fairseq_regattn.models.classification import HEAD
 
 from . import commands
 
-MAPPINGS = ["softmax", "sparsemax", "pnormmax", "fusedmax", "oscarmax", "oscarmax_prox", "entmax"]
+FAST = ("softmax", "fusedmax")
+MAPPINGS = [*FAST, "sparsemax", "pnormmax", "oscarmax", "oscarmax_prox", "entmax"]
 TINY = """--task text_classification --criterion sentence_prediction --optimizer adam --lr 0.01
     --cpu --num-workers 0 --seed 7 --batch-size 16 --no-progress-bar --log-format none
     --no-epoch-checkpoints --required-batch-size-multiple 1 --embed-dim 8 --hidden-size 6
@@ -49,7 +50,10 @@ def predict(folder, checkpoint, out, *flags, source=None, status=0):
     return out.read_text(encoding="utf-8") if status == 0 else None
 
 
-@pytest.mark.parametrize("attention", MAPPINGS)
+@pytest.mark.parametrize(
+    "attention",
+    [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in MAPPINGS],
+)
 def test_the_batch_size_changes_no_digit(trained, attention, tmp_path):
     folder, inputs = trained
     checkpoint = with_attention(folder, attention, tmp_path)
@@ -158,6 +162,7 @@ def test_a_model_of_other_data_is_refused(trained, write_rows, capsys, tmp_path)
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(trained, run_python, package_dir):
     """As ``predict ... | head -1``; the pipe is closed before anything is written."""
     folder, _ = trained

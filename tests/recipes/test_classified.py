@@ -34,6 +34,7 @@ def everything(folder):
     }
 
 
+@pytest.mark.slow
 def test_from_pairs_to_a_table_twice(write_rows, capsys, tmp_path):
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
@@ -72,6 +73,7 @@ def test_from_pairs_to_a_table_twice(write_rows, capsys, tmp_path):
     assert everything(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_one_text_with_vectors_that_are_kept(write_rows, capsys, tmp_path):
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
