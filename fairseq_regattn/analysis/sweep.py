@@ -93,7 +93,7 @@ class Sweep:
         differences = [d for record in runs if (d := self.difference(measure, record)) is not None]
         if measure.compared and differences:
             p = sorted(p for record in runs if (p := self.p(measure, record)) is not None)
-            shown = dict.fromkeys(f"{value:.3f}" for value in (p[0], p[-1])) if p else ["-"]
+            shown = dict.fromkeys(map(_p, (p[0], p[-1]))) if p else ["-"]
             text += f" ({mean(differences):+.1f}, p {' to '.join(shown)})"
         return text
 
@@ -118,6 +118,11 @@ class Sweep:
             for column, seed in itertools.product(self.columns, seeds):
                 if column in wanted and (column, seed) not in there:
                     yield group, column, seed
+
+
+def _p(value: float) -> str:
+    """No test gives 0: the smallest values depend on how many samples were drawn."""
+    return "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 
 def _order(record: Record) -> tuple:
