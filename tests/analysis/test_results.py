@@ -127,6 +127,13 @@ def test_within_one_bleu_of_the_best(record, scores, verdict):
     assert f"within 1 BLEU of the best in {held[verdict]}" in text(sweep)
 
 
+def test_no_p_is_zero(record):
+    """What is printed of the smallest one that 10,000 samples can give."""
+    fused = record(FUSED, bleu=30.0)
+    sweep = Sweep([record(), fused], p(fused, 0.0001))
+    assert cell(sweep, "BLEU", "toy ro-en", fused.attention).endswith("(+10.0, p <0.001)")
+
+
 def test_missing_runs_are_counted_and_named(record):
     runs = [record(), record(seed=2), record(FUSED, seed=2), record(direction="en-ro")]
     runs += [record("entmax", recipe="other")]  # what only another recipe has is not missing
