@@ -179,7 +179,7 @@ def parse_reproduce(arguments: list[str]) -> Reproduction:
         "--data",
         metavar="DIR",
         help="folder of plain text: train.SRC train.TGT valid.* test.*, gz or not, or one such "
-        "folder a pair in it, as ro-en",
+        "folder a pair in it, as ro-en; of recipes that classify: of the files they name",
     )
     parser.add_argument(
         "--records",
