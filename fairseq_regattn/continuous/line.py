@@ -65,10 +65,17 @@ class LineDensity:
         A variance below `MIN_VARIANCE` is taken for that, as the papers' code does, so the weights
         of one position give a density; nothing is checked, and NaN gives NaN.
         """
+        return cls._unchecked(mean, cls._sigma2_of_variance(variance.clamp(min=MIN_VARIANCE)))
+
+    @classmethod
+    def _unchecked(cls: Type[_Self], mu: Tensor, sigma2: Tensor) -> _Self:
         density = cls.__new__(cls)
-        sigma2 = cls._sigma2_of_variance(variance.clamp(min=MIN_VARIANCE))
-        density.mu, density.sigma2 = torch.broadcast_tensors(mean, sigma2)
+        density.mu, density.sigma2 = torch.broadcast_tensors(mu, sigma2)
         return density
+
+    def per_point(self: _Self) -> _Self:
+        """The same densities, ``... x 1``, whose `pdf` and `cdf` take many points for each."""
+        return self._unchecked(self.mu.unsqueeze(-1), self.sigma2.unsqueeze(-1))
 
     @property
     def theta(self) -> Tensor:

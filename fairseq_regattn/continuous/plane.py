@@ -41,9 +41,6 @@ class PlaneDensity:
         if sigma.shape[-2:] != (2, 2) or not positive_definite(sigma.detach()):
             allowed = "... x 2 x 2, symmetric and positive definite"
             raise ArgumentError("sigma", sigma.detach(), allowed)
-        self._set(mu, sigma)
-
-    def _set(self, mu: Tensor, sigma: Tensor) -> None:
         shape = torch.broadcast_shapes(mu.shape[:-1], sigma.shape[:-2])
         self.mu = mu.expand(*shape, 2)
         self.sigma = sigma.expand(*shape, 2, 2)
@@ -68,10 +65,18 @@ class PlaneDensity:
         So does the papers' code, and the weights of one position give a density, too; nothing
         is checked, and NaN gives NaN.
         """
-        density = cls.__new__(cls)
         floor = MIN_VARIANCE * torch.eye(2, dtype=covariance.dtype, device=covariance.device)
-        density._set(mean, cls._sigma_of_covariance(covariance + floor))
+        return cls._unchecked(mean, cls._sigma_of_covariance(covariance + floor))
+
+    @classmethod
+    def _unchecked(cls: Type[_Self], mu: Tensor, sigma: Tensor) -> _Self:
+        density = cls.__new__(cls)
+        density.mu, density.sigma = mu, sigma
         return density
+
+    def per_point(self: _Self) -> _Self:
+        """The same densities, ``... x 1``, whose `pdf` takes many points for each."""
+        return self._unchecked(self.mu.unsqueeze(-2), self.sigma.unsqueeze(-3))
 
     @property
     def mean(self) -> Tensor:

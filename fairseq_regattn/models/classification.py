@@ -7,9 +7,8 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from fairseq_regattn.attention import Attention
 from fairseq_regattn.errors import UsageError
-from fairseq_regattn.models.config import check_options, complete, mapping_of
+from fairseq_regattn.models.config import attention_of, check_options, complete
 from fairseq_regattn.models.words import Words
 
 HEAD = "sentence_classification_head"
@@ -37,9 +36,7 @@ class AttentionClassifier(BaseFairseqModel):
         dictionary = task.source_dictionary
         pretrained = cfg.embed_path is not None
         self.words = Words(len(dictionary), cfg.embed_dim, dictionary.pad(), pretrained)
-        self.attention = Attention(
-            query_dim, value_dim, mapping_of(cfg), cfg.attention_score, cfg.attention_swap
-        )
+        self.attention = attention_of(cfg, query_dim, value_dim)
         self.dropout = nn.Dropout(cfg.dropout)
         self.classification_heads = nn.ModuleDict({HEAD: nn.Linear(features, len(task.labels))})
         self._max_positions = cfg.max_source_positions

@@ -6,7 +6,7 @@ from typing import Any, Optional
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import DictConfig, OmegaConf
 
-from fairseq_regattn.attention.registry import BoundMapping, build_mapping
+from fairseq_regattn.attention import Attention, build_attention
 from fairseq_regattn.errors import UsageError
 
 
@@ -21,7 +21,8 @@ class AttentionConfig(FairseqDataclass):
     attention: str = _flag(
         "softmax",
         "mapping from scores to weights: softmax, sparsemax, pnormmax, fusedmax, oscarmax,"
-        " oscarmax_prox, entmax, or a name you registered",
+        " oscarmax_prox, entmax, continuous_softmax, continuous_sparsemax, continuous_biweight,"
+        " continuous_triweight, or a name you registered",
     )
     attention_score: str = _flag(
         "general", "how states become scores: general, dot or mlp (default: general)"
@@ -35,6 +36,19 @@ class AttentionConfig(FairseqDataclass):
     )
     attention_p: Optional[float] = _flag(None, "1 < p <= 2; pnormmax's exponent (default: 1.5)")
     attention_alpha: Optional[float] = _flag(None, "> 1; entmax's exponent (default: 1.5)")
+    attention_combine: str = _flag(
+        "sum",
+        "continuous attention: sum (of its context and that of the discrete weights that give the"
+        " density its moments) or replace (default: sum)",
+    )
+    attention_basis: int = _flag(
+        30, "continuous attention: number of basis functions (default: 30)"
+    )
+    attention_basis_widths: str = _flag(
+        "0.03,0.1,0.3",
+        "continuous attention: their standard deviations, in lengths of the sentence, equally many"
+        " functions each (default: 0.03,0.1,0.3)",
+    )
     attention_swap: bool = _flag(
         False, "load a checkpoint trained with another mapping, on purpose"
     )
@@ -130,6 +144,20 @@ class ClassifierConfig(AttentionConfig):
     attention_score: str = _flag(
         "mlp", "how states become scores: general, dot or mlp (default: mlp)"
     )
+    attention_basis: int = _flag(
+        64, "continuous attention: number of basis functions (default: 64)"
+    )
+    attention_basis_widths: str = _flag(
+        "0.1,0.5",
+        "continuous attention: their standard deviations, in lengths of the text, equally many"
+        " functions each (default: 0.1,0.5)",
+    )
+    attention_density: str = _flag(
+        "moments",
+        "continuous attention: moments (the density has those of discrete weights) or predicted"
+        " (its parameters come from a convolution over the states, and there are no discrete"
+        " weights; default: moments)",
+    )
     embed_dim: int = _flag(300, "embedding size")
     embed_path: Optional[str] = _flag(
         None,
@@ -178,14 +206,21 @@ def check_options(cfg: DictConfig) -> None:
             raise UsageError(f"{flag} must be a number with 0 <= value < 1, got {value}")
 
 
-def mapping_of(cfg: Any) -> BoundMapping:
-    """The mapping that ``--attention`` and its parameters name.
+def attention_of(cfg: Any, query_dim: int, value_dim: int) -> Attention:
+    """The attention that ``--attention`` and its parameters name.
 
     Raises:
-        UsageError: as for :func:`build_mapping`.
+        UsageError: as for :func:`build_attention`.
     """
-    return build_mapping(
+    return build_attention(
         cfg.attention,
+        query_dim,
+        value_dim,
+        cfg.attention_score,
+        cfg.attention_swap,
+        cfg.attention_combine,
+        cfg.attention_basis,
+        cfg.attention_basis_widths,
         gamma=cfg.attention_gamma,
         lam=cfg.attention_lambda,
         p=cfg.attention_p,

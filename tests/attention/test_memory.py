@@ -12,7 +12,8 @@ def memory():
     """Each sentence's number, everywhere."""
     number = torch.arange(SENTENCES)
     keys = number.view(-1, 1, 1).expand(-1, 3, 2).double()
-    return Memory(keys, keys + 10, number.view(-1, 1).expand(-1, 3) % 2 == 1)
+    mask = number.view(-1, 1).expand(-1, 3) % 2 == 1
+    return Memory(keys, keys + 10, mask, keys + 20, keys + 30)
 
 
 @pytest.mark.parametrize(

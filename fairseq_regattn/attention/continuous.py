@@ -1,0 +1,223 @@
+"""Attention by a density over the sentence, or over an image (paper B)."""
+
+import math
+from typing import Dict, Optional, Tuple, Type
+
+import torch
+from torch import Tensor
+
+from fairseq_regattn.attention.attention import Attention, Memory
+from fairseq_regattn.attention.registry import BoundMapping, build_mapping
+from fairseq_regattn.continuous import (
+    Biweight,
+    Gaussian,
+    LineBasis,
+    LineDensity,
+    Parabola,
+    Paraboloid,
+    PlaneDensity,
+    PlaneGaussian,
+    RidgeRegression,
+    Triweight,
+    positions,
+)
+from fairseq_regattn.errors import UsageError
+
+LINE_DENSITIES: Dict[str, Type[LineDensity]] = {
+    "continuous_softmax": Gaussian,
+    "continuous_sparsemax": Parabola,
+    "continuous_biweight": Biweight,
+    "continuous_triweight": Triweight,
+}
+
+PLANE_DENSITIES: Dict[str, Type[PlaneDensity]] = {
+    "continuous_softmax": PlaneGaussian,
+    "continuous_sparsemax": Paraboloid,
+}
+
+COMBINATIONS = ("sum", "replace")
+
+RIDGE = 0.01
+"""The penalty of the regression, in all of paper B's experiments."""
+
+
+class LineAttention(Attention):
+    """Attend with a density over the sentence, which is the interval ``[0, 1]``.
+
+    The discrete weights of `mapping`, over the middles of equal bins of ``[0, 1]``, give a mean
+    and a variance; the density that has them reads the values as a function of position. Padding
+    takes no part in either. The weights that are shown are the density's masses in the bins,
+    divided by its mass in the sentence.
+
+    Args:
+        query_dim, value_dim, score, allow_swap: as for :class:`Attention`.
+        mapping: gives the moments.
+        density: of :data:`LINE_DENSITIES`.
+        regression: turns values into functions.
+        combine: sum (of the discrete context and the density's, as in paper B) or replace.
+        name: as for :class:`Attention`.
+
+    Raises:
+        UsageError: as for :class:`Attention`, and an unknown way to combine.
+    """
+
+    def __init__(
+        self,
+        query_dim: int,
+        value_dim: int,
+        mapping: BoundMapping,
+        density: Type[LineDensity],
+        regression: RidgeRegression,
+        combine: str = "sum",
+        score: str = "general",
+        allow_swap: bool = False,
+        name: str = "continuous()",
+    ):
+        super().__init__(query_dim, value_dim, mapping, score, allow_swap, name)
+        if combine not in COMBINATIONS:
+            allowed = " or ".join(COMBINATIONS)
+            raise UsageError(f"--attention-combine must be {allowed}, got {combine!r}")
+        self.density = density
+        self.regression = regression
+        self.combine = combine
+
+    def remember(self, values: Tensor, padding_mask: Tensor) -> Memory:
+        memory = super().remember(values, padding_mask)
+        present = (~padding_mask).to(_precise(values))
+        places = (present.cumsum(1) - 0.5) / present.sum(1, keepdim=True).clamp(min=1)
+        places = places * present  # 0 on padding
+        coefficients = self.regression.coefficients(values, padding_mask)
+        return memory._replace(places=places.unsqueeze(-1), coefficients=coefficients)
+
+    def read(self, weights: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
+        mean, variance = _moments(weights, memory.places)
+        density = self.density.from_moments(mean.squeeze(-1), variance.flatten(-3))
+        context, shown = self.read_density(density, memory)
+        if self.combine == "sum":
+            context = context + torch.bmm(weights, memory.values)
+        return context, shown
+
+    def read_density(self, density: LineDensity, memory: Memory) -> Tuple[Tensor, Tensor]:
+        """The context of densities ``bsz x n``, and their weights ``bsz x n x src_len``."""
+        expected = density.expectation(self.regression.basis)  # bsz x n x N
+        context = torch.bmm(expected.to(memory.values), memory.coefficients)
+        present = ~memory.padding_mask.unsqueeze(1)
+        half_bin = 0.5 / present.sum(2, keepdim=True).clamp(min=1)  # bsz x 1 x 1
+        middles = memory.places.squeeze(-1).unsqueeze(1)
+        cdf = density.per_point().cdf
+        masses = cdf(middles + half_bin) - cdf(middles - half_bin)
+        return context, _normalised(masses * present).to(memory.values)
+
+
+class PlaneAttention(Attention):
+    """As :class:`LineAttention`, over the cells of a grid, which is the unit square.
+
+    The context is the density's alone, as in paper B's model of images. The weights that are
+    shown are those of the density at the middles of the cells.
+    """
+
+    def __init__(
+        self,
+        query_dim: int,
+        value_dim: int,
+        mapping: BoundMapping,
+        density: Type[PlaneDensity],
+        regression: RidgeRegression,
+        score: str = "general",
+        allow_swap: bool = False,
+        name: str = "continuous()",
+    ):
+        super().__init__(query_dim, value_dim, mapping, score, allow_swap, name)
+        self.density = density
+        self.regression = regression
+
+    def remember_grid(self, grid: Tensor) -> Memory:
+        """Prepare features ``bsz x height x width x value_dim``."""
+        bsz, height, width = grid.shape[:3]
+        values = grid.flatten(1, 2)
+        cells = torch.cartesian_prod(positions(height), positions(width))
+        places = cells.to(values.device, _precise(values)).expand(bsz, -1, 2)
+        matrix = self.regression.matrix(height, width).to(values)
+        memory = self.remember(values, values.new_zeros(values.shape[:2], dtype=torch.bool))
+        return memory._replace(places=places, coefficients=matrix.T @ values)
+
+    def read(self, weights: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
+        density = self.density.from_moments(*_moments(weights, memory.places))
+        expected = density.expectation(self.regression.basis)
+        context = torch.bmm(expected.to(memory.values), memory.coefficients)
+        return context, self.cells(density, memory)
+
+    def cells(self, density: PlaneDensity, memory: Memory) -> Tensor:
+        """Weights ``bsz x n x cells`` of densities ``bsz x n``."""
+        weights = density.per_point().pdf(memory.places.unsqueeze(1))
+        return _normalised(weights).to(memory.values)
+
+
+def build_attention(
+    name: str,
+    query_dim: int,
+    value_dim: int,
+    score: str = "general",
+    allow_swap: bool = False,
+    combine: str = "sum",
+    basis: int = 30,
+    widths: str = "0.03,0.1,0.3",
+    **params: Optional[float],
+) -> Attention:
+    """What ``--attention name`` is for sequences, discrete or continuous.
+
+    Args:
+        query_dim, value_dim, score, allow_swap: as for :class:`Attention`.
+        combine, basis, widths: of continuous attention: how contexts are combined, how many basis
+            functions there are, and their standard deviations, in lengths of the sentence, with
+            commas between them.
+        params: gamma, lam, p and alpha, as for :func:`build_mapping`.
+
+    Raises:
+        UsageError: an unknown name or a value out of range; names the flag and the value.
+    """
+    if name not in LINE_DENSITIES:
+        mapping = build_mapping(name, **params)
+        return Attention(query_dim, value_dim, mapping, score, allow_swap)
+    try:
+        spread = [float(width) for width in widths.split(",")]
+    except ValueError:
+        spread = []
+    if not spread or not all(0 < width < math.inf for width in spread):
+        allowed = "numbers > 0 with commas between them"
+        raise UsageError(f"--attention-basis-widths must be {allowed}, got {widths!r}")
+    if basis < 1 or basis % len(spread):
+        allowed = f"a multiple of {len(spread)}, as there are so many --attention-basis-widths"
+        raise UsageError(f"--attention-basis must be {allowed}, got {basis}")
+    mapping = build_mapping("softmax", **params)
+    told = {**mapping.params, "combine": combine, "basis": basis, "widths": widths}
+    return LineAttention(
+        query_dim,
+        value_dim,
+        mapping,
+        LINE_DENSITIES[name],
+        RidgeRegression(LineBasis.spread(basis, spread), RIDGE),
+        combine,
+        score,
+        allow_swap,
+        f"{name}({', '.join(f'{k}={v}' for k, v in told.items())})",
+    )
+
+
+def _moments(weights: Tensor, places: Tensor) -> Tuple[Tensor, Tensor]:
+    """Means ``bsz x n x axes`` and covariances ``bsz x n x axes x axes`` of weights on places."""
+    weights = weights.to(places)
+    mean = torch.bmm(weights, places)
+    offsets = places.unsqueeze(1) - mean.unsqueeze(2)  # bsz x n x src_len x axes
+    return mean, (weights.unsqueeze(-1) * offsets).transpose(-1, -2) @ offsets
+
+
+def _normalised(masses: Tensor) -> Tensor:
+    """Along the last dimension; 0 where everything is."""
+    total = masses.sum(-1, keepdim=True)
+    return masses / total.masked_fill(total == 0, 1)
+
+
+def _precise(values: Tensor) -> torch.dtype:
+    """At least float32: variances are small."""
+    return torch.promote_types(values.dtype, torch.float32)
