@@ -4,7 +4,8 @@ import math
 from typing import Dict, Optional, Tuple, Type
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from fairseq_regattn.attention.attention import Attention, Memory
 from fairseq_regattn.attention.registry import BoundMapping, build_mapping
@@ -82,31 +83,53 @@ class LineAttention(Attention):
         self.combine = combine
 
     def remember(self, values: Tensor, padding_mask: Tensor) -> Memory:
-        memory = super().remember(values, padding_mask)
-        present = (~padding_mask).to(_precise(values))
-        places = (present.cumsum(1) - 0.5) / present.sum(1, keepdim=True).clamp(min=1)
-        places = places * present  # 0 on padding
-        coefficients = self.regression.coefficients(values, padding_mask)
-        return memory._replace(places=places.unsqueeze(-1), coefficients=coefficients)
+        return _as_function(super().remember(values, padding_mask), self.regression)
 
     def read(self, weights: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
         mean, variance = _moments(weights, memory.places)
         density = self.density.from_moments(mean.squeeze(-1), variance.flatten(-3))
-        context, shown = self.read_density(density, memory)
+        context, shown = _read(density, memory, self.regression)
         if self.combine == "sum":
             context = context + torch.bmm(weights, memory.values)
         return context, shown
 
-    def read_density(self, density: LineDensity, memory: Memory) -> Tuple[Tensor, Tensor]:
-        """The context of densities ``bsz x n``, and their weights ``bsz x n x src_len``."""
-        expected = density.expectation(self.regression.basis)  # bsz x n x N
-        context = torch.bmm(expected.to(memory.values), memory.coefficients)
-        present = ~memory.padding_mask.unsqueeze(1)
-        half_bin = 0.5 / present.sum(2, keepdim=True).clamp(min=1)  # bsz x 1 x 1
-        middles = memory.places.squeeze(-1).unsqueeze(1)
-        cdf = density.per_point().cdf
-        masses = cdf(middles + half_bin) - cdf(middles - half_bin)
-        return context, _normalised(masses * present).to(memory.values)
+
+class PredictedLineAttention(nn.Module):
+    """Attend to a sequence once, with a density whose parameters are predicted from its values.
+
+    ``mu = sigmoid(.)`` and ``sigma2 = softplus(.)`` of a linear layer on the highest outputs, over
+    time, of a convolution of three neighbours with ReLU: paper B's model of documents. There are
+    no scores, and no discrete weights.
+
+    Args:
+        value_dim: size of the values.
+        hidden_size: of the convolution.
+        density, regression: as for :class:`LineAttention`.
+    """
+
+    def __init__(
+        self,
+        value_dim: int,
+        hidden_size: int,
+        density: Type[LineDensity],
+        regression: RidgeRegression,
+    ):
+        super().__init__()
+        self.convolution = nn.Conv1d(value_dim, hidden_size, kernel_size=3, padding=1)
+        self.output = nn.Linear(hidden_size, 2)
+        self.density = density
+        self.regression = regression
+
+    def forward(self, values: Tensor, padding_mask: Tensor) -> Tuple[Tensor, Tensor]:
+        """``bsz x length x value_dim`` -> context ``bsz x value_dim``, weights ``bsz x length``."""
+        values = values.masked_fill(padding_mask.unsqueeze(2), 0)  # as if nothing was there
+        highest = torch.relu(self.convolution(values.transpose(1, 2)))
+        highest = highest.masked_fill(padding_mask.unsqueeze(1), 0).amax(2)
+        mu, sigma2 = self.output(highest).to(_precise(values)).split(1, dim=1)
+        density = self.density.from_score(torch.sigmoid(mu), F.softplus(sigma2))
+        nothing = Memory(values[..., :0], values, padding_mask, values[..., :0], values[:, :0])
+        context, weights = _read(density, _as_function(nothing, self.regression), self.regression)
+        return context.squeeze(1), weights.squeeze(1)
 
 
 class PlaneAttention(Attention):
@@ -179,6 +202,27 @@ def build_attention(
     if name not in LINE_DENSITIES:
         mapping = build_mapping(name, **params)
         return Attention(query_dim, value_dim, mapping, score, allow_swap)
+    mapping = build_mapping("softmax", **params)
+    told = {**mapping.params, "combine": combine, "basis": basis, "widths": widths}
+    return LineAttention(
+        query_dim,
+        value_dim,
+        mapping,
+        LINE_DENSITIES[name],
+        build_regression(basis, widths),
+        combine,
+        score,
+        allow_swap,
+        f"{name}({', '.join(f'{k}={v}' for k, v in told.items())})",
+    )
+
+
+def build_regression(basis: int, widths: str) -> RidgeRegression:
+    """What turns values into a function, as ``--attention-basis`` and its widths say.
+
+    Raises:
+        UsageError: a value out of range; names the flag and the value.
+    """
     try:
         spread = [float(width) for width in widths.split(",")]
     except ValueError:
@@ -189,19 +233,31 @@ def build_attention(
     if basis < 1 or basis % len(spread):
         allowed = f"a multiple of {len(spread)}, as there are so many --attention-basis-widths"
         raise UsageError(f"--attention-basis must be {allowed}, got {basis}")
-    mapping = build_mapping("softmax", **params)
-    told = {**mapping.params, "combine": combine, "basis": basis, "widths": widths}
-    return LineAttention(
-        query_dim,
-        value_dim,
-        mapping,
-        LINE_DENSITIES[name],
-        RidgeRegression(LineBasis.spread(basis, spread), RIDGE),
-        combine,
-        score,
-        allow_swap,
-        f"{name}({', '.join(f'{k}={v}' for k, v in told.items())})",
+    return RidgeRegression(LineBasis.spread(basis, spread), RIDGE)
+
+
+def _as_function(memory: Memory, regression: RidgeRegression) -> Memory:
+    """With places in the sentence, and the values' coefficients."""
+    present = (~memory.padding_mask).to(_precise(memory.values))
+    places = (present.cumsum(1) - 0.5) / present.sum(1, keepdim=True).clamp(min=1)
+    return memory._replace(
+        places=(places * present).unsqueeze(-1),  # 0 on padding
+        coefficients=regression.coefficients(memory.values, memory.padding_mask),
     )
+
+
+def _read(
+    density: LineDensity, memory: Memory, regression: RidgeRegression
+) -> Tuple[Tensor, Tensor]:
+    """The context of densities ``bsz x n``, and their weights ``bsz x n x src_len``."""
+    expected = density.expectation(regression.basis)  # bsz x n x N
+    context = torch.bmm(expected.to(memory.values), memory.coefficients)
+    present = ~memory.padding_mask.unsqueeze(1)
+    half_bin = 0.5 / present.sum(2, keepdim=True).clamp(min=1)  # bsz x 1 x 1
+    middles = memory.places.transpose(1, 2)
+    cdf = density.per_point().cdf
+    masses = cdf(middles + half_bin) - cdf(middles - half_bin)
+    return context, _normalised(masses * present).to(memory.values)
 
 
 def _moments(weights: Tensor, places: Tensor) -> Tuple[Tensor, Tensor]:

@@ -68,6 +68,14 @@ class LineDensity:
         return cls._unchecked(mean, cls._sigma2_of_variance(variance.clamp(min=MIN_VARIANCE)))
 
     @classmethod
+    def from_score(cls: Type[_Self], mu: Tensor, sigma2: Tensor) -> _Self:
+        """As the constructor, without waiting for a GPU: nothing is checked.
+
+        A sigma2 below `MIN_VARIANCE` is taken for that.
+        """
+        return cls._unchecked(mu, sigma2.clamp(min=MIN_VARIANCE))
+
+    @classmethod
     def _unchecked(cls: Type[_Self], mu: Tensor, sigma2: Tensor) -> _Self:
         density = cls.__new__(cls)
         density.mu, density.sigma2 = torch.broadcast_tensors(mu, sigma2)

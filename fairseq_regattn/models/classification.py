@@ -36,7 +36,7 @@ class AttentionClassifier(BaseFairseqModel):
         dictionary = task.source_dictionary
         pretrained = cfg.embed_path is not None
         self.words = Words(len(dictionary), cfg.embed_dim, dictionary.pad(), pretrained)
-        self.attention = attention_of(cfg, query_dim, value_dim)
+        self.attention = self.build_attention(cfg, query_dim, value_dim)
         self.dropout = nn.Dropout(cfg.dropout)
         self.classification_heads = nn.ModuleDict({HEAD: nn.Linear(features, len(task.labels))})
         self._max_positions = cfg.max_source_positions
@@ -64,6 +64,11 @@ class AttentionClassifier(BaseFairseqModel):
             if not isinstance(module, Words):
                 _draw(module)
         return model
+
+    @staticmethod
+    def build_attention(cfg: Any, query_dim: int, value_dim: int) -> nn.Module:
+        """What the model attends with."""
+        return attention_of(cfg, query_dim, value_dim)
 
     def forward(
         self,
@@ -121,11 +126,15 @@ class AttentionClassifier(BaseFairseqModel):
             query: ``bsz x query_dim``.
             values: ``bsz x length x value_dim``.
         """
-        places = torch.arange(values.size(1), device=values.device)
-        mask = places >= lengths.to(values.device).unsqueeze(1)
-        memory = self.attention.remember(values, mask)
+        memory = self.attention.remember(values, self.padding_mask(values, lengths))
         context, weights = self.attention(query.unsqueeze(1), memory)
         return context.squeeze(1), weights.squeeze(1)
+
+    @staticmethod
+    def padding_mask(values: Tensor, lengths: Tensor) -> Tensor:
+        """``bsz x length`` for values ``bsz x length x dim``, True = ignore."""
+        places = torch.arange(values.size(1), device=values.device)
+        return places >= lengths.to(values.device).unsqueeze(1)
 
     def max_positions(self) -> int:
         """Longest text, in tokens."""
