@@ -25,6 +25,10 @@ MAPPINGS: dict[str, dict[str, float]] = {
     "oscarmax": {"lambda": 0.01},
     "oscarmax_prox": {"lambda": 0.01},
     "entmax": {"alpha": 1.5},
+    "continuous_softmax": {},
+    "continuous_sparsemax": {},
+    "continuous_biweight": {},
+    "continuous_triweight": {},
 }
 """Mappings with the parameters of their own, apart from gamma, and their default values."""
 

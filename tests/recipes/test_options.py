@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairseq_regattn.attention import CONTINUOUS
 from fairseq_regattn.mappings.registry import MAPPINGS as REGISTERED
 from fairseq_regattn.recipes import options
 from fairseq_regattn.recipes.options import (
@@ -18,11 +19,13 @@ from fairseq_regattn.recipes.options import (
 
 
 def test_mappings_and_defaults_are_those_of_the_package():
-    for name, parameters in options.MAPPINGS.items():
+    assert not any(options.MAPPINGS[name] for name in CONTINUOUS)
+    for name in REGISTERED:
+        parameters = options.MAPPINGS[name]
         defaults = dict(REGISTERED[name].function.__kwdefaults__)
         del defaults["padding_mask"], defaults["gamma"]
         assert parameters == {"lambda" if k == "lam" else k: v for k, v in defaults.items()}
-    assert set(options.MAPPINGS) == set(REGISTERED)
+    assert set(options.MAPPINGS) == {*REGISTERED, *CONTINUOUS}
 
 
 def test_softmax_and_fusedmax_unless_told_otherwise(tmp_path, monkeypatch):
