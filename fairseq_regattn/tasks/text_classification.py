@@ -156,7 +156,13 @@ class TextClassificationTask(FairseqTask):
         model = super().build_model(cfg, from_checkpoint)
         path = getattr(cfg, "embed_path", None)
         if path is not None and not from_checkpoint:
-            words, vectors = read_vectors(Path(path), set(self.dictionary.symbols), cfg.embed_dim)
+            try:
+                words, vectors = read_vectors(
+                    Path(path), set(self.dictionary.symbols), cfg.embed_dim
+                )
+            except UsageError as error:
+                size = f" (--embed-dim is {cfg.embed_dim})"
+                raise UsageError(f"--embed-path {error}{size}") from None
             if not words:
                 raise UsageError(f"--embed-path {path} has no word of {self.cfg.data}")
             indices = torch.tensor([self.dictionary.index(word) for word in words])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import pytest
 import torch
@@ -158,8 +159,23 @@ def test_a_model_of_other_data_is_refused(trained, write_rows, capsys, tmp_path)
     assert main(["prepare", *given]) == 0
     checkpoint = folder / "models" / "checkpoint_best.pt"
     predict(tmp_path, checkpoint, tmp_path / "out", status=2)
-    assert f"--path {checkpoint} does not fit {tmp_path / 'bin'}: " in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"--path {checkpoint} does not fit {tmp_path / 'bin'}: " in told
+    assert "trained on data with other words or labels" in told
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["label", "input0"])
+def test_data_of_another_order_are_refused(trained, name, capsys, tmp_path):
+    """As many labels and words as the model knows: it would answer, and wrongly."""
+    folder, _ = trained
+    shutil.copytree(folder / "bin", tmp_path / "bin")
+    path = tmp_path / "bin" / name / "dict.txt"
+    first, second, *rest = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([second, first, *rest, ""]), encoding="utf-8")
+    checkpoint = folder / "models" / "checkpoint_best.pt"
+    predict(tmp_path, checkpoint, tmp_path / "out", source=folder / "text" / "test", status=2)
+    assert "trained on data with other words or labels" in capsys.readouterr().err
 
 
 @pytest.mark.slow
