@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import lzma
 import os
 import re
 import zipfile
@@ -19,7 +20,14 @@ from fairseq_regattn.recipes.text import open_packed
 Tell = Callable[[str, str, str, Counter], None]
 """Is told what is wrong: kind, place, detail, and the tally that counts it."""
 
-BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile)
+BROKEN = (
+    EOFError,
+    gzip.BadGzipFile,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    RuntimeError,  # a zip that has a password, or is packed in a way that Python does not know
+)
 
 
 class Format(NamedTuple):
@@ -159,5 +167,5 @@ def _sentences(path: Path, tell: Tell, tally: Counter) -> Iterator[Record]:
             try:
                 with archive.open(members[name]) as file:
                     yield from stream(file, place, tell, tally, MEMBERS[name])
-            except (*BROKEN, RuntimeError) as error:  # RuntimeError: it has a password
+            except BROKEN as error:
                 tell("broken file", f"{place}:1", f"it cannot be unpacked ({error})", tally)

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import re
+import zipfile
 from collections import Counter
 
 import pytest
@@ -157,6 +158,21 @@ def test_a_broken_zip_file(damage, how, write, read, tmp_path, capsys):
     _, tally = read(path, 1, how=how)
     assert tally["malformed: broken file"] == 1
     assert "broken file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how", ["error", "skip"])
+def test_a_zip_packed_with_lzma_that_is_broken(how, read, tmp_path):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("rt-polarity.pos", "good\n" * 999)
+    raw = bytearray(path.read_bytes())
+    raw[60] ^= 255
+    path.write_bytes(raw)
+    if how == "error":
+        with pytest.raises(UsageError, match="broken file: it cannot be unpacked"):
+            read(path, 1)
+        return
+    assert read(path, 1, how=how)[1]["malformed: broken file"] == 1
 
 
 def test_malformed_rows_of_a_zip(write, read, tmp_path):
