@@ -14,7 +14,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, NamedTuple, Optional
 
-from fairseq_regattn.classification.sources import FORMATS, Record, find_format, records, stream
+from fairseq_regattn.classification.sources import (
+    FORMATS,
+    Record,
+    aligned,
+    find_format,
+    records,
+    stream,
+)
 from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.recipes.stages import rewrite
 from fairseq_regattn.recipes.text import SPECIAL, Faults, clean
@@ -208,6 +215,27 @@ def read_inputs(
         found = stream(source, name, malformed.add, tally)
     parse = _parse_table(preparation.inputs, labelled=False)
     yield from _rows(found, parse, preparation, malformed, tally)
+
+
+def read_prepared(
+    prefix: str, preparation: Preparation, malformed: Malformed, tally: Counter
+) -> Iterator[Row]:
+    """Rows of files with a text a line, as ``prepare`` and ``reproduce.sh`` make them.
+
+    Args:
+        prefix: of ``prefix.input0``, ``prefix.input1`` of pairs, and ``prefix.label``.
+        preparation, malformed, tally: as for `read_inputs`; the text is tokenised already.
+
+    Raises:
+        UsageError: a file is missing, or there are more texts in a row than are read.
+    """
+    inputs = preparation.inputs
+    if Path(f"{prefix}.input{inputs}").exists():
+        raise UsageError(f"{prefix}.input{inputs}: the data folder is of rows with fewer texts")
+    endings = ["label", *(f"input{number}" for number in range(inputs))]
+    found = aligned(prefix, endings, malformed.add, tally)
+    as_it_is = replace(preparation, tokenizer="none", lowercase=False)
+    yield from _rows(found, _parse_table(inputs), as_it_is, malformed, tally)
 
 
 Parse = Callable[[Record, str], Cells]

@@ -10,7 +10,9 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
@@ -117,6 +119,27 @@ def stream(
             yield Record(f"{name}:{number}", raw, label)
     except BROKEN as error:
         tell("broken file", f"{name}:{number + 1}", f"it cannot be unpacked ({error})", tally)
+
+
+def aligned(prefix: str, endings: Sequence[str], tell: Tell, tally: Counter) -> Iterator[Record]:
+    """Files with a column each, as rows with tabs between the columns.
+
+    Raises:
+        UsageError: one of the files is missing.
+    """
+    names = [f"{prefix}.{ending}" for ending in endings]
+    with ExitStack() as stack:
+        try:
+            files = [stack.enter_context(open(name, "rb")) for name in names]
+        except FileNotFoundError as error:
+            raise UsageError(f"{error.filename}: no such file") from None
+        for number, lines in enumerate(zip_longest(*files), start=1):
+            place = f"{prefix}:{number}"
+            if None in lines:
+                name = names[lines.index(None)]
+                tell("missing line", place, f"{name} has only {number - 1:,} lines", tally)
+            else:
+                yield Record(place, b"\t".join(line.rstrip(b"\r\n") for line in lines))
 
 
 def source_files(path: Path) -> list[Path]:
