@@ -23,7 +23,7 @@ from fairseq_regattn.classification.rows import (
     read_prepared,
 )
 from fairseq_regattn.errors import ArgumentError, UsageError
-from fairseq_regattn.recipes.stages import partial_of
+from fairseq_regattn.recipes.stages import check_file, partial_of
 
 if TYPE_CHECKING:
     import torch
@@ -69,11 +69,19 @@ def run(given: argparse.Namespace) -> int:
     """
     if given.batch_size < 1:
         raise ArgumentError("--batch-size", given.batch_size, "at least 1")
+    if given.out is not None:
+        check_file(given.out)
+    elif sys.stdout is None:
+        raise UsageError("standard output is closed: name a file with --out")
+    if given.input == "-" and sys.stdin is None:
+        raise UsageError("standard input is closed: name a file to read")
     classifier = Classifier(given.data, given.path, given.cpu, given.user_dir)
     known: list[tuple[str, str]] = []
     with ExitStack() as stack:
-        output = sys.stdout
-        if given.out is not None:
+        if given.out is None:
+            output = sys.stdout
+            output.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # as JSON has to be
+        else:
             given.out.parent.mkdir(parents=True, exist_ok=True)
             output = stack.enter_context(open(partial_of(given.out), "w", encoding="utf-8"))
         malformed = Malformed(given.malformed)

@@ -283,7 +283,7 @@ def _row(
     inputs = []
     for name, text in zip(_names(len(texts)), texts):
         text = clean(text, marks)
-        if not text.isprintable() and not _is_text(text):
+        if not text.isprintable() and not is_text(text):
             raise _RowError("not UTF-8", f"half a surrogate pair in the {name}")
         text = " ".join(tokenise(text, preparation.tokenizer, preparation.lowercase))
         if not text:
@@ -300,7 +300,7 @@ def _names(inputs: int) -> tuple[str, ...]:
     return ("text",) if inputs == 1 else ("premise", "hypothesis")
 
 
-def _is_text(text: str) -> bool:
+def is_text(text: str) -> bool:
     """JSON can name halves of surrogate pairs, which no file can hold."""
     try:
         text.encode()
@@ -310,7 +310,7 @@ def _is_text(text: str) -> bool:
 
 
 def _is_label(label: str) -> bool:
-    return label.split() == [label] and SPECIAL.fullmatch(label) is None and _is_text(label)
+    return label.split() == [label] and SPECIAL.fullmatch(label) is None and is_text(label)
 
 
 def _check_label(label: str, labels: Sequence[str] | None) -> None:

@@ -1,7 +1,9 @@
 """From labelled texts to predictions, by the commands of the README."""
 
+import io
 import json
 import math
+import sys
 
 import pytest
 import torch
@@ -160,6 +162,32 @@ def test_a_model_of_other_data_is_refused(trained, write_rows, capsys, tmp_path)
     predict(tmp_path, checkpoint, tmp_path / "out", status=2)
     assert f"--path {checkpoint} does not fit {tmp_path / 'bin'}: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_an_output_that_is_a_folder(trained, capsys, tmp_path):
+    folder, _ = trained
+    assert main(["predict", str(folder / "bin"), "-", "--path=x", f"--out={tmp_path}"]) == 2
+    assert f"{tmp_path} is a folder, not a file to write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout"])
+def test_a_closed_stream(trained, name, monkeypatch, capsys):
+    folder, _ = trained
+    monkeypatch.setattr(sys, name, None)
+    assert main(["predict", str(folder / "bin"), "-", "--path=x"]) == 2
+    wanted = {"stdin": "standard input is closed", "stdout": "standard output is closed"}
+    assert wanted[name] in capsys.readouterr().err
+
+
+def test_standard_output_is_utf8(trained, monkeypatch, tmp_path):
+    """Whatever the terminal has: JSON is."""
+    folder, inputs = trained
+    (tmp_path / "in").write_text("\t".join(["gut für", "ja"][:inputs]), encoding="utf-8")
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    path = f"--path={folder / 'models' / 'checkpoint_best.pt'}"
+    assert main(["predict", str(folder / "bin"), str(tmp_path / "in"), path, "--cpu"]) == 0
+    assert json.loads(written.getvalue().decode())["tokens"] == ["gut", "für"]
 
 
 @pytest.mark.slow
