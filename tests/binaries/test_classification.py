@@ -170,6 +170,16 @@ def test_an_output_that_is_a_folder(trained, capsys, tmp_path):
     assert f"{tmp_path} is a folder, not a file to write" in capsys.readouterr().err
 
 
+def test_the_same_words_with_labels_in_another_order(trained, capsys, tmp_path):
+    """All sizes fit, and each label would be taken for another."""
+    folder, inputs = trained
+    given = [f"--train={folder / 'train.tsv'}", f"--out={tmp_path}", f"--inputs={inputs}"]
+    assert main(["prepare", *given, "--labels=yes,no,maybe"]) == 0
+    checkpoint = folder / "models" / "checkpoint_best.pt"
+    predict(tmp_path, checkpoint, tmp_path / "out", status=2)
+    assert "was trained on data with other words or labels" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["stdin", "stdout"])
 def test_a_closed_stream(trained, name, monkeypatch, capsys):
     folder, _ = trained
@@ -224,6 +234,14 @@ def task_of(data):
 def test_a_folder_without_labels_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"input0/dict\.txt is missing; see"):
         task_of(tmp_path)
+
+
+def test_a_criterion_that_does_not_classify(write_rows, tmp_path):
+    rows = write_rows(tmp_path / "train.tsv", 60, 1)
+    assert main(["prepare", f"--train={rows}", f"--out={tmp_path}", "--inputs=1"]) == 0
+    flags = ["--arch=regattn_classifier", "--max-epoch=1", "--criterion=cross_entropy"]
+    with pytest.raises(ValueError, match=r"needs --criterion .*, got cross_entropy"):
+        commands.train(tmp_path / "bin", tmp_path / "models", *flags, base=TINY)
 
 
 def test_vectors_are_read_in_training_and_are_in_the_checkpoint(write_rows, tmp_path):
