@@ -14,7 +14,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, NamedTuple, Optional
 
-from fairseq_regattn.classification.sources import FORMATS, Record, find_format, records, stream
+from fairseq_regattn.classification.sources import (
+    FORMATS,
+    Record,
+    aligned,
+    find_format,
+    records,
+    stream,
+)
 from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.recipes.stages import rewrite
 from fairseq_regattn.recipes.text import SPECIAL, Faults, clean
@@ -210,6 +217,27 @@ def read_inputs(
     yield from _rows(found, parse, preparation, malformed, tally)
 
 
+def read_prepared(
+    prefix: str, preparation: Preparation, malformed: Malformed, tally: Counter
+) -> Iterator[Row]:
+    """Rows of files with a text a line, as ``prepare`` and ``reproduce.sh`` make them.
+
+    Args:
+        prefix: of ``prefix.input0``, ``prefix.input1`` of pairs, and ``prefix.label``.
+        preparation, malformed, tally: as for `read_inputs`; the text is tokenised already.
+
+    Raises:
+        UsageError: a file is missing, or there are more texts in a row than are read.
+    """
+    inputs = preparation.inputs
+    if Path(f"{prefix}.input{inputs}").exists():
+        raise UsageError(f"{prefix}.input{inputs}: the data folder is of rows with fewer texts")
+    endings = ["label", *(f"input{number}" for number in range(inputs))]
+    found = aligned(prefix, endings, malformed.add, tally)
+    as_it_is = replace(preparation, tokenizer="none", lowercase=False)
+    yield from _rows(found, _parse_table(inputs), as_it_is, malformed, tally)
+
+
 Parse = Callable[[Record, str], Cells]
 
 
@@ -255,7 +283,7 @@ def _row(
     inputs = []
     for name, text in zip(_names(len(texts)), texts):
         text = clean(text, marks)
-        if not text.isprintable() and not _is_text(text):
+        if not text.isprintable() and not is_text(text):
             raise _RowError("not UTF-8", f"half a surrogate pair in the {name}")
         text = " ".join(tokenise(text, preparation.tokenizer, preparation.lowercase))
         if not text:
@@ -272,7 +300,7 @@ def _names(inputs: int) -> tuple[str, ...]:
     return ("text",) if inputs == 1 else ("premise", "hypothesis")
 
 
-def _is_text(text: str) -> bool:
+def is_text(text: str) -> bool:
     """JSON can name halves of surrogate pairs, which no file can hold."""
     try:
         text.encode()
@@ -282,7 +310,7 @@ def _is_text(text: str) -> bool:
 
 
 def _is_label(label: str) -> bool:
-    return label.split() == [label] and SPECIAL.fullmatch(label) is None and _is_text(label)
+    return label.split() == [label] and SPECIAL.fullmatch(label) is None and is_text(label)
 
 
 def _check_label(label: str, labels: Sequence[str] | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 import torch
+from fairseq.criterions.sentence_prediction import SentencePredictionCriterion
 from fairseq.data import (
     Dictionary,
     FairseqDataset,
@@ -169,6 +170,20 @@ class TextClassificationTask(FairseqTask):
             model.words.set_vectors(indices, torch.from_numpy(vectors))
             logger.info("vectors of %d of %d words", len(words), len(self.dictionary))
         return model
+
+    def build_criterion(self, cfg: Any, *rest: Any, **more: Any) -> Any:
+        """Build it; what else is passed depends on the version of fairseq.
+
+        Raises:
+            UsageError: the criterion does not classify, such as fairseq's default.
+        """
+        criterion = super().build_criterion(cfg, *rest, **more)
+        if not isinstance(criterion, SentencePredictionCriterion):
+            raise UsageError(
+                "--task text_classification needs --criterion sentence_prediction or"
+                f" sentence_prediction_l2, got {cfg._name}"
+            )
+        return criterion
 
     def max_positions(self) -> None:
         """No limit but the model's."""

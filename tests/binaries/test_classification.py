@@ -1,8 +1,10 @@
 """From labelled texts to predictions, by the commands of the README."""
 
+import io
 import json
 import math
 import shutil
+import sys
 
 import pytest
 import torch
@@ -81,7 +83,7 @@ def test_it_learns_and_tells_how_well(trained, capsys, tmp_path):
     right = sum(one["label"] == one["gold"] for one in found) / len(found)
     assert right > 0.6  # by chance a third
     told = capsys.readouterr().err
-    assert f"{100 * right:.1f}" in told
+    assert f"{100 * right:.2f}" in told
     assert all(label in told for label in ("yes", "no", "maybe"))
 
 
@@ -178,6 +180,32 @@ def test_data_of_another_order_are_refused(trained, name, capsys, tmp_path):
     assert "trained on data with other words or labels" in capsys.readouterr().err
 
 
+def test_an_output_that_is_a_folder(trained, capsys, tmp_path):
+    folder, _ = trained
+    assert main(["predict", str(folder / "bin"), "-", "--path=x", f"--out={tmp_path}"]) == 2
+    assert f"{tmp_path} is a folder, not a file to write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout"])
+def test_a_closed_stream(trained, name, monkeypatch, capsys):
+    folder, _ = trained
+    monkeypatch.setattr(sys, name, None)
+    assert main(["predict", str(folder / "bin"), "-", "--path=x"]) == 2
+    wanted = {"stdin": "standard input is closed", "stdout": "standard output is closed"}
+    assert wanted[name] in capsys.readouterr().err
+
+
+def test_standard_output_is_utf8(trained, monkeypatch, tmp_path):
+    """Whatever the terminal has: JSON is."""
+    folder, inputs = trained
+    (tmp_path / "in").write_text("\t".join(["gut für", "ja"][:inputs]), encoding="utf-8")
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    path = f"--path={folder / 'models' / 'checkpoint_best.pt'}"
+    assert main(["predict", str(folder / "bin"), str(tmp_path / "in"), path, "--cpu"]) == 0
+    assert json.loads(written.getvalue().decode())["tokens"] == ["gut", "für"]
+
+
 @pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(trained, run_python, package_dir):
     """As ``predict ... | head -1``; the pipe is closed before anything is written."""
@@ -212,6 +240,14 @@ def task_of(data):
 def test_a_folder_without_labels_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"input0/dict\.txt is missing; see"):
         task_of(tmp_path)
+
+
+def test_a_criterion_that_does_not_classify(write_rows, tmp_path):
+    rows = write_rows(tmp_path / "train.tsv", 60, 1)
+    assert main(["prepare", f"--train={rows}", f"--out={tmp_path}", "--inputs=1"]) == 0
+    flags = ["--arch=regattn_classifier", "--max-epoch=1", "--criterion=cross_entropy"]
+    with pytest.raises(ValueError, match=r"needs --criterion .*, got cross_entropy"):
+        commands.train(tmp_path / "bin", tmp_path / "models", *flags, base=TINY)
 
 
 def test_vectors_are_read_in_training_and_are_in_the_checkpoint(write_rows, tmp_path):

@@ -4,11 +4,18 @@ import gzip
 import io
 import json
 import re
+import zipfile
 from collections import Counter
 
 import pytest
 
-from fairseq_regattn.classification.rows import Malformed, Preparation, read_inputs, tokenise
+from fairseq_regattn.classification.rows import (
+    Malformed,
+    Preparation,
+    read_inputs,
+    read_prepared,
+    tokenise,
+)
 from fairseq_regattn.errors import UsageError
 
 from .conftest import PAIRS, tree
@@ -157,6 +164,21 @@ def test_a_broken_zip_file(damage, how, write, read, tmp_path, capsys):
     _, tally = read(path, 1, how=how)
     assert tally["malformed: broken file"] == 1
     assert "broken file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how", ["error", "skip"])
+def test_a_zip_packed_with_lzma_that_is_broken(how, read, tmp_path):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("rt-polarity.pos", "good\n" * 999)
+    raw = bytearray(path.read_bytes())
+    raw[60] ^= 255
+    path.write_bytes(raw)
+    if how == "error":
+        with pytest.raises(UsageError, match="broken file: it cannot be unpacked"):
+            read(path, 1)
+        return
+    assert read(path, 1, how=how)[1]["malformed: broken file"] == 1
 
 
 def test_malformed_rows_of_a_zip(write, read, tmp_path):
@@ -327,3 +349,41 @@ def test_sentences_of_pang_and_lee(name, counts, shared, read):
     rows, tally = read(shared(f"sentiment/{name}.zip"), 1)
     assert Counter(row.label for row in rows) == counts
     assert tally["read"] == sum(counts.values())
+
+
+def prepared(folder, inputs=1, how="error", **files):
+    for ending, content in files.items():
+        (folder / f"x.{ending}").write_bytes(content)
+    how, tally = Malformed(how), Counter()
+    preparation = Preparation(inputs, ("no", "yes"), "wordpunct", lowercase=True)
+    rows = list(read_prepared(str(folder / "x"), preparation, how, tally))
+    how.check()
+    return rows, tally
+
+
+def test_prepared_text_is_read_as_it_is(tmp_path):
+    rows, _ = prepared(tmp_path, input0=b"A b's\r\n-\n", label=b"no\nyes\n")
+    assert rows == [("no", ("A b's",), f"{tmp_path}/x:1"), ("yes", ("-",), f"{tmp_path}/x:2")]
+
+
+def test_prepared_text_that_is_malformed(tmp_path):
+    """Every row is told of, none is left out unseen."""
+    files = {"input0": b"a\n\nb\xff\nc\nd\n", "label": b"no\nno\nno\nso\n"}
+    with pytest.raises(UsageError) as error:
+        prepared(tmp_path, **files)
+    assert str(error.value).splitlines() == [
+        f"{tmp_path}/x:2: empty input: the text has no words",
+        f"{tmp_path}/x:3: not UTF-8: byte 5",
+        f"{tmp_path}/x:4: unknown label: 'so' is none of no, yes",
+        f"{tmp_path}/x:5: missing line: {tmp_path}/x.label has only 4 lines",
+    ]
+    rows, tally = prepared(tmp_path, how="skip", **files)
+    assert [row.inputs for row in rows] == [("a",)]
+    assert sum(count for what, count in tally.items() if "malformed" in what) == 4
+
+
+def test_prepared_text_of_other_rows(tmp_path):
+    with pytest.raises(UsageError, match=r"x\.input1: no such file"):
+        prepared(tmp_path, 2, input0=b"a\n", label=b"no\n")
+    with pytest.raises(UsageError, match=r"x\.input1: the data folder is of rows with fewer"):
+        prepared(tmp_path, 1, input1=b"a\n")
