@@ -182,7 +182,7 @@ def read_rows(
         parse = _parse_json
     elif format == "snli":
         header = next(found, None)
-        parse = _parse_snli(header)
+        parse = _parse_snli(header, path)
     elif FORMATS[format].inputs == 1:
         parse = _parse_text
     for row in _rows(found, parse, preparation, malformed, tally):
@@ -316,9 +316,11 @@ def _is_label(label: str) -> bool:
 def _check_label(label: str, labels: Sequence[str] | None) -> None:
     if labels is not None:
         if label not in labels:
-            raise _RowError("unknown label", f"{label!r} is none of {', '.join(labels)}")
+            raise _RowError("unknown label", f"{label!r:.100} is none of {', '.join(labels)}")
     elif not _is_label(label):
-        raise _RowError("unknown label", f"{label!r} is not one word, or fairseq has a use for it")
+        raise _RowError(
+            "unknown label", f"{label!r:.100} is not one word, or fairseq has a use for it"
+        )
 
 
 def _parse_table(inputs: int, labelled: bool = True) -> Parse:
@@ -339,14 +341,14 @@ def _parse_text(record: Record, text: str) -> Cells:
     return record.label, [text]
 
 
-def _parse_snli(header: Record | None) -> Parse:
+def _parse_snli(header: Record | None, path: Path) -> Parse:
     """By the names of the columns.
 
     Raises:
         UsageError: one of them is not in the header.
     """
     if header is None:
-        raise UsageError(f"an empty file, not SNLI's with the columns {', '.join(COLUMNS)}")
+        raise UsageError(f"{path}:1: no header with the columns {', '.join(COLUMNS)}")
     names = header.raw.decode("utf-8", errors="replace").rstrip("\r\n").split("\t")
     missing = [name for name in COLUMNS if name not in names]
     if missing:
@@ -375,7 +377,7 @@ def _parse_json(record: Record, text: str) -> Cells:
         if name not in entry:
             raise _RowError("missing key", name)
         if not isinstance(entry[name], str):
-            raise _RowError("wrong type", f"{name} must be a string, got {entry[name]!r}")
+            raise _RowError("wrong type", f"{name} must be a string, got {entry[name]!r:.100}")
     label, *trees = (entry[name] for name in COLUMNS)
     return _leaves(label, trees)
 

@@ -97,6 +97,7 @@ class TextClassificationTask(FairseqTask):
 
         Raises:
             FileNotFoundError: there is no such split.
+            UsageError: texts and labels are not equally many.
         """
         parts: Dict[str, Any] = {}
         for name in ("input0", "input1", "label") if self.pairs else ("input0", "label"):
@@ -106,6 +107,10 @@ class TextClassificationTask(FairseqTask):
             if found is None:
                 raise FileNotFoundError(f"Dataset not found: {split} ({prefix})")
             parts[name] = StripTokenDataset(found, dictionary.eos())
+        rows = {name: len(part) for name, part in parts.items()}
+        if len(set(rows.values())) > 1:
+            told = ", ".join(f"{count} of {name}" for name, count in rows.items())
+            raise UsageError(f"{self.cfg.data}: rows of {split} must be equally many, got {told}")
         labels = OffsetTokensDataset(parts["label"], -self.label_dictionary.nspecial)
         dataset = self._nested(parts["input0"], parts.get("input1"), target=labels)
         with data_utils.numpy_seed(self.cfg.seed):

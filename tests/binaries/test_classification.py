@@ -250,6 +250,17 @@ def test_a_criterion_that_does_not_classify(write_rows, tmp_path):
         commands.train(tmp_path / "bin", tmp_path / "models", *flags, base=TINY)
 
 
+def test_labels_that_are_fewer_than_texts(write_rows, tmp_path):
+    rows = write_rows(tmp_path / "train.tsv", 60, 2)
+    assert main(["prepare", f"--train={rows}", f"--out={tmp_path}"]) == 0
+    for ending in ("bin", "idx"):
+        short = tmp_path / "bin" / "label" / f"valid.{ending}"
+        short.with_name(f"train.{ending}").write_bytes(short.read_bytes())
+    task, _ = task_of(tmp_path / "bin")
+    with pytest.raises(ValueError, match=r"rows of train must be equally many, got .* of label"):
+        task.load_dataset("train")
+
+
 def test_vectors_are_read_in_training_and_are_in_the_checkpoint(write_rows, tmp_path):
     """So that it loads where the file is not; the words keep them."""
     rows = write_rows(tmp_path / "train.tsv", 60, 1)

@@ -9,13 +9,7 @@ from collections import Counter
 
 import pytest
 
-from fairseq_regattn.classification.rows import (
-    Malformed,
-    Preparation,
-    read_inputs,
-    read_prepared,
-    tokenise,
-)
+from fairseq_regattn.classification.rows import Malformed, Preparation, read_inputs, tokenise
 from fairseq_regattn.errors import UsageError
 
 from .conftest import PAIRS, tree
@@ -210,6 +204,21 @@ def test_a_header_without_a_column(missing, write, read, tmp_path):
         read(path, format="snli", how="skip")
 
 
+def test_no_header_at_all(read, tmp_path):
+    (tmp_path / "x.txt").touch()
+    with pytest.raises(UsageError, match=r"x\.txt:1: no header with the columns gold_label"):
+        read(tmp_path / "x.txt", format="snli")
+
+
+def test_a_long_cell_is_not_told_whole(read, tmp_path):
+    """As where the columns are in another order."""
+    (tmp_path / "x.tsv").write_text(f"{'long ' * 9999}\tpos\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"x\.tsv:1: unknown label: 'long") as error:
+        read(tmp_path / "x.tsv", 1)
+    assert str(error.value).endswith(" is not one word, or fairseq has a use for it")
+    assert len(str(error.value)) < 700
+
+
 def test_only_a_line_feed_ends_a_line(read, tmp_path):
     path = tmp_path / "x.tsv"
     path.write_bytes("\ufeffa\tone\u2028two\x00 .\th\r\nb\tp\x85q\th".encode())
@@ -349,41 +358,3 @@ def test_sentences_of_pang_and_lee(name, counts, shared, read):
     rows, tally = read(shared(f"sentiment/{name}.zip"), 1)
     assert Counter(row.label for row in rows) == counts
     assert tally["read"] == sum(counts.values())
-
-
-def prepared(folder, inputs=1, how="error", **files):
-    for ending, content in files.items():
-        (folder / f"x.{ending}").write_bytes(content)
-    how, tally = Malformed(how), Counter()
-    preparation = Preparation(inputs, ("no", "yes"), "wordpunct", lowercase=True)
-    rows = list(read_prepared(str(folder / "x"), preparation, how, tally))
-    how.check()
-    return rows, tally
-
-
-def test_prepared_text_is_read_as_it_is(tmp_path):
-    rows, _ = prepared(tmp_path, input0=b"A b's\r\n-\n", label=b"no\nyes\n")
-    assert rows == [("no", ("A b's",), f"{tmp_path}/x:1"), ("yes", ("-",), f"{tmp_path}/x:2")]
-
-
-def test_prepared_text_that_is_malformed(tmp_path):
-    """Every row is told of, none is left out unseen."""
-    files = {"input0": b"a\n\nb\xff\nc\nd\n", "label": b"no\nno\nno\nso\n"}
-    with pytest.raises(UsageError) as error:
-        prepared(tmp_path, **files)
-    assert str(error.value).splitlines() == [
-        f"{tmp_path}/x:2: empty input: the text has no words",
-        f"{tmp_path}/x:3: not UTF-8: byte 5",
-        f"{tmp_path}/x:4: unknown label: 'so' is none of no, yes",
-        f"{tmp_path}/x:5: missing line: {tmp_path}/x.label has only 4 lines",
-    ]
-    rows, tally = prepared(tmp_path, how="skip", **files)
-    assert [row.inputs for row in rows] == [("a",)]
-    assert sum(count for what, count in tally.items() if "malformed" in what) == 4
-
-
-def test_prepared_text_of_other_rows(tmp_path):
-    with pytest.raises(UsageError, match=r"x\.input1: no such file"):
-        prepared(tmp_path, 2, input0=b"a\n", label=b"no\n")
-    with pytest.raises(UsageError, match=r"x\.input1: the data folder is of rows with fewer"):
-        prepared(tmp_path, 1, input1=b"a\n")
