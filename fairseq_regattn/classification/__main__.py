@@ -50,7 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (StageError, UsageError, OSError) as error:
-        print(f"{program}: error: {error}", file=sys.stderr)
+        told = error
+        if isinstance(error, FileNotFoundError) and error.filename is not None:
+            told = UsageError(f"{error.filename}: no such file")
+        print(f"{program}: error: {told}", file=sys.stderr)
         return 2
 
 

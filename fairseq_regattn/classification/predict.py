@@ -39,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "input",
         metavar="INPUT",
         help="a text a line, a tab between the two of a pair, and a label and a tab before them if "
-        "it is known; - for standard input; or the prefix of prepared text, such as DIR/text/test",
+        "it is known; SNLI's own .txt or .jsonl; - for standard input; or the prefix of prepared "
+        "text, such as DIR/text/test",
     )
     parser.add_argument("--path", required=True, metavar="FILE", help="checkpoint of the model")
     parser.add_argument(
@@ -98,8 +99,11 @@ def run(given: argparse.Namespace) -> int:
     if given.out is not None:
         partial_of(given.out).replace(given.out)
     for what, count in tally.items():
-        if what.startswith("malformed"):
+        if what.startswith(("malformed", "dropped")):
             print(f"{count:,} lines left out, {what}", file=sys.stderr)
+    if classifier.unknown:
+        seen = f"{classifier.unknown:,} of {classifier.words:,}"
+        print(f"{seen} words are none that the model knows", file=sys.stderr)
     if known:
         from fairseq_regattn.scoring.classification import score_labels, text
 
@@ -151,6 +155,7 @@ class Classifier:
         self.device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
         self.model = model.to(self.device, torch.double).eval()
         self.labels: list[str] = self.task.labels
+        self.words = self.unknown = 0  # so far
 
     def rows(self, source: str, malformed: Malformed, tally: Counter) -> Iterator[Row]:
         """Of a file, standard input (``-``), or the prefix of prepared text.
@@ -201,7 +206,10 @@ class Classifier:
     def _encode(self, words: Sequence[str]) -> torch.Tensor:
         import torch
 
-        return torch.tensor([self.task.dictionary.index(word) for word in words])
+        indices = [self.task.dictionary.index(word) for word in words]
+        self.words += len(indices)
+        self.unknown += indices.count(self.task.dictionary.unk())
+        return torch.tensor(indices)
 
     def _one(
         self,

@@ -201,7 +201,8 @@ def read_inputs(
     """Rows to predict, a line each: the texts between tabs, before them the label if it is known.
 
     Args:
-        source: a file, which may end in ``.gz``, or an open one, such as ``sys.stdin.buffer``.
+        source: a file, which may end in ``.gz``, or an open one, such as ``sys.stdin.buffer``. Of
+            SNLI's own files pairs without a gold label are left out, as by `read_rows`.
         preparation: that of the data which the model was trained on.
         malformed, tally: as for `read_rows`.
 
@@ -209,7 +210,12 @@ def read_inputs(
         UsageError: no such file.
     """
     if isinstance(source, Path):
-        found = records(source, find_format(source, "tsv"), malformed.add, tally)
+        named = source.name.removesuffix(".gz").endswith((".jsonl", ".txt"))
+        format = find_format(source, None if named else "tsv")
+        if format != "tsv":
+            yield from read_rows(source, preparation, malformed, tally, format)
+            return
+        found = records(source, format, malformed.add, tally)
     else:
         name = str(getattr(source, "name", "input"))
         found = stream(source, name, malformed.add, tally)

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import re
 import shutil
 import sys
 
@@ -104,7 +105,7 @@ def test_fairseq_says_the_same_of_the_same_texts(trained, tmp_path):
     torch.testing.assert_close(logits.softmax(1), values, atol=1e-5, rtol=0)
 
 
-def test_lines_of_a_user(trained, tmp_path):
+def test_lines_of_a_user(trained, capsys, tmp_path):
     """In order, with or without labels; words that nobody knows are no error."""
     folder, inputs = trained
     texts = ["unheard of", "good dog", "a band plays music here"]
@@ -116,6 +117,9 @@ def test_lines_of_a_user(trained, tmp_path):
     assert [" ".join(one["tokens"]) for one in found] == texts
     assert ["gold" in one for one in found] == [False, False, True]
     assert [one["id"] for one in found] == [1, 2, 3]
+    assert re.search(
+        r"^\d+ of \d+ words are none that the model knows$", capsys.readouterr().err, re.M
+    )
 
 
 @pytest.mark.parametrize("how", ["error", "skip"])

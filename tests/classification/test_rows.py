@@ -337,6 +337,17 @@ def test_rows_to_predict(packed, tmp_path):
         ]
 
 
+@pytest.mark.parametrize("ending", ["txt", "jsonl", "jsonl.gz"])
+def test_snli_to_predict(ending, tmp_path, write):
+    path = write(tmp_path / f"dev.{ending}", [*PAIRS, ("-", "a dog", "a cat")])
+    tally = Counter()
+    rows = list(read_inputs(path, Preparation(2), Malformed(), tally))
+    assert [(row.label, *row.inputs) for row in rows] == PAIRS
+    assert tally == {"read": 4, "dropped: no gold label": 1}
+    with pytest.raises(UsageError, match=r"inputs must be 2 for .*dev"):
+        list(read_inputs(path, Preparation(1), Malformed(), tally))
+
+
 def test_snli(shared, read):
     rows, tally = read(shared("snli/snli.dev.tsv.gz"))
     assert tally == {"read": 9842}
