@@ -1,6 +1,7 @@
 """One clear message for wrong use, in Python as ``ValueError`` and in the shell as one line."""
 
 import os
+import re
 import sys
 from typing import Any, Optional
 
@@ -56,8 +57,9 @@ def _usage_error(error: Optional[BaseException]) -> Optional[BaseException]:
     """The user's error in a chain: fairseq wraps what goes wrong while it loads a model."""
     while error is not None:
         missing = isinstance(error, FileNotFoundError) and error.filename is not None
-        # what fairseq raises for --path
-        missing = missing or (isinstance(error, OSError) and "file not found" in str(error))
+        # what fairseq raises for --path, and for a split that the data folder has not
+        said = re.search("file not found|Dataset not found", str(error))
+        missing = missing or (isinstance(error, OSError) and said is not None)
         if isinstance(error, UsageError) or missing:
             return error
         error = error.__cause__ or error.__context__

@@ -177,9 +177,9 @@ def class_measures(records: Sequence[Record]) -> list[Measure]:
             "Accuracy (%)",
             lambda record, _: record.classes.accuracy[0] if record.classes else None,
             "{:.2f}",
-            "In square brackets the 95 % confidence interval of one run (Wilson). In brackets the "
-            "difference to softmax of the same seeds, and p by McNemar's exact test (of several "
-            "seeds: the smallest and the largest).",
+            "In square brackets, where there is one seed, the 95 % confidence interval (Wilson). "
+            "In brackets the difference to softmax of the same seeds, and p by McNemar's exact "
+            "test (of several seeds: the smallest and the largest).",
             compared=True,
             interval=_accuracy_interval,
             kind="classifications",

@@ -44,13 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return modules[given.command].run(given)
     except KeyboardInterrupt:
-        print(f"\n{program}: stopped; the same command goes on from here", file=sys.stderr)
+        print(f"\n{program}: stopped; the same command makes what is missing", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (StageError, UsageError, OSError) as error:
-        print(f"{program}: error: {error}", file=sys.stderr)
+        told = error
+        if isinstance(error, FileNotFoundError) and error.filename is not None:
+            told = UsageError(f"{error.filename}: no such file")
+        print(f"{program}: error: {told}", file=sys.stderr)
         return 2
 
 

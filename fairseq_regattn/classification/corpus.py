@@ -111,6 +111,7 @@ def take(
             if split in sources:
                 for row in read(split):
                     write(split, row)
+    wrong.check()  # before what follows from it
     for split, tally in counts.items():
         if not tally["kept"]:
             source = sources.get(split, sources["train"])
@@ -122,6 +123,7 @@ def take(
     for split, tally in counts.items():
         tally.update({f"label {label}": labels[split][label] for label in preparation.labels or ()})
     report(out, counts, "rows")
+    _tell_rare_labels(labels)
     preparation.write(out / PREPARATION)
     return counts
 
@@ -292,6 +294,13 @@ def _side(text: str, shares: Mapping[str, float]) -> str:
             return split
         point -= share
     return "train"
+
+
+def _tell_rare_labels(labels: Mapping[str, Counter]) -> None:
+    """Of headers and misspellings, which are classes of their own unless labels are given."""
+    for label, count in sum(labels.values(), Counter()).items():
+        if count == 1:
+            print(f"      warning: only one row has the label {label!r}", flush=True)
 
 
 def _array(hashes: array) -> np.ndarray:

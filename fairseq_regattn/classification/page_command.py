@@ -11,6 +11,7 @@ from fairseq_regattn.analysis.html import html_table
 from fairseq_regattn.analysis.tables import accuracy_cells
 from fairseq_regattn.classification.page import FIRST, Text, check_same, page, text_of
 from fairseq_regattn.classification.predictions import Prediction, read_predictions
+from fairseq_regattn.classification.rows import is_text
 from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.recipes.stages import rewrite
 from fairseq_regattn.scoring.classification import ClassScores, score_labels
@@ -56,6 +57,9 @@ def run(args: argparse.Namespace) -> int:
         if name in paths:
             raise UsageError(f"two files have the name {name}: {paths[name]} and {path}")
         paths[name] = Path(path)
+    for what, text in [("--title", args.title), *(("NAME", name) for name in paths)]:
+        if not is_text(text):
+            raise ArgumentError(what, text, "valid UTF-8")
     read = {name: _read(path, args.first) for name, path in paths.items()}
     check_same({name: found.texts for name, found in read.items()})
     scores = {name: found.scores for name, found in read.items() if found.scores is not None}

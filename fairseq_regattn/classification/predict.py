@@ -20,9 +20,10 @@ from fairseq_regattn.classification.rows import (
     Preparation,
     Row,
     read_inputs,
+    read_prepared,
 )
 from fairseq_regattn.errors import ArgumentError, UsageError
-from fairseq_regattn.recipes.stages import partial_of
+from fairseq_regattn.recipes.stages import check_file, partial_of
 
 if TYPE_CHECKING:
     import torch
@@ -38,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "input",
         metavar="INPUT",
         help="a text a line, a tab between the two of a pair, and a label and a tab before them if "
-        "it is known; - for standard input; or the prefix of prepared text, such as DIR/text/test",
+        "it is known; SNLI's own .txt or .jsonl; - for standard input; or the prefix of prepared "
+        "text, such as DIR/text/test",
     )
     parser.add_argument("--path", required=True, metavar="FILE", help="checkpoint of the model")
     parser.add_argument(
@@ -68,11 +70,19 @@ def run(given: argparse.Namespace) -> int:
     """
     if given.batch_size < 1:
         raise ArgumentError("--batch-size", given.batch_size, "at least 1")
+    if given.out is not None:
+        check_file(given.out)
+    elif sys.stdout is None:
+        raise UsageError("standard output is closed: name a file with --out")
+    if given.input == "-" and sys.stdin is None:
+        raise UsageError("standard input is closed: name a file to read")
     classifier = Classifier(given.data, given.path, given.cpu, given.user_dir)
     known: list[tuple[str, str]] = []
     with ExitStack() as stack:
-        output = sys.stdout
-        if given.out is not None:
+        if given.out is None:
+            output = sys.stdout
+            output.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # as JSON has to be
+        else:
             given.out.parent.mkdir(parents=True, exist_ok=True)
             output = stack.enter_context(open(partial_of(given.out), "w", encoding="utf-8"))
         malformed = Malformed(given.malformed)
@@ -89,8 +99,11 @@ def run(given: argparse.Namespace) -> int:
     if given.out is not None:
         partial_of(given.out).replace(given.out)
     for what, count in tally.items():
-        if what.startswith("malformed"):
+        if what.startswith(("malformed", "dropped")):
             print(f"{count:,} lines left out, {what}", file=sys.stderr)
+    if classifier.unknown:
+        seen = f"{classifier.unknown:,} of {classifier.words:,}"
+        print(f"{seen} words are none that the model knows", file=sys.stderr)
     if known:
         from fairseq_regattn.scoring.classification import score_labels, text
 
@@ -142,6 +155,7 @@ class Classifier:
         self.device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
         self.model = model.to(self.device, torch.double).eval()
         self.labels: list[str] = self.task.labels
+        self.words = self.unknown = 0  # so far
 
     def rows(self, source: str, malformed: Malformed, tally: Counter) -> Iterator[Row]:
         """Of a file, standard input (``-``), or the prefix of prepared text.
@@ -150,10 +164,10 @@ class Classifier:
             UsageError: no such file, or malformed lines that are not to be skipped.
         """
         if Path(f"{source}.input0").exists():
-            yield from _prepared(source, self.preparation.inputs)
-            return
-        file = sys.stdin.buffer if source == "-" else Path(source)
-        yield from read_inputs(file, self.preparation, malformed, tally)
+            yield from read_prepared(source, self.preparation, malformed, tally)
+        else:
+            file = sys.stdin.buffer if source == "-" else Path(source)
+            yield from read_inputs(file, self.preparation, malformed, tally)
         malformed.check()
 
     def predict(self, rows: Iterable[Row], batch_size: int = 64) -> Iterator[Prediction]:
@@ -192,7 +206,10 @@ class Classifier:
     def _encode(self, words: Sequence[str]) -> torch.Tensor:
         import torch
 
-        return torch.tensor([self.task.dictionary.index(word) for word in words])
+        indices = [self.task.dictionary.index(word) for word in words]
+        self.words += len(indices)
+        self.unknown += indices.count(self.task.dictionary.unk())
+        return torch.tensor(indices)
 
     def _one(
         self,
@@ -213,16 +230,3 @@ class Classifier:
             weights=[round(weight, 6) for weight in weights[: len(texts[0])]],
             hypothesis=list(texts[1]) if len(texts) == 2 else None,
         )
-
-
-def _prepared(prefix: str, inputs: int) -> Iterator[Row]:
-    """Rows of files with a text a line, as ``prepare`` and ``reproduce.sh`` make them."""
-    names = [*(f"{prefix}.input{number}" for number in range(inputs)), f"{prefix}.label"]
-    with ExitStack() as stack:
-        try:
-            files = [stack.enter_context(open(name, encoding="utf-8")) for name in names]
-        except FileNotFoundError as error:
-            raise UsageError(f"{error.filename}: no such file") from None
-        for number, lines in enumerate(zip(*files), start=1):
-            *texts, label = (line.rstrip("\n") for line in lines)
-            yield Row(label, tuple(texts), f"{prefix}:{number}")

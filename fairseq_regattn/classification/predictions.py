@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairseq_regattn.classification.rows import is_text
 from fairseq_regattn.errors import UsageError
 
 DECIMALS = 6
@@ -85,8 +86,10 @@ def read_predictions(source: Path | Iterable[str]) -> Iterator[Prediction]:
 def _read(line: str, place: str) -> Prediction:
     try:
         content = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{place}: no JSON: {error}") from None
+    if "\\ud" in line.lower() and not is_text(json.dumps(content, ensure_ascii=False)):
+        raise UsageError(f"{place}: half a surrogate pair, which no file can hold")
     if not isinstance(content, dict):
         raise UsageError(f"{place}: a JSON object was expected, got {content!r:.100}")
     for problem, keys in (

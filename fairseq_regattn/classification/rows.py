@@ -14,7 +14,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, NamedTuple, Optional
 
-from fairseq_regattn.classification.sources import FORMATS, Record, find_format, records, stream
+from fairseq_regattn.classification.sources import (
+    FORMATS,
+    Record,
+    aligned,
+    find_format,
+    records,
+    stream,
+)
 from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.recipes.stages import rewrite
 from fairseq_regattn.recipes.text import SPECIAL, Faults, clean
@@ -175,7 +182,7 @@ def read_rows(
         parse = _parse_json
     elif format == "snli":
         header = next(found, None)
-        parse = _parse_snli(header)
+        parse = _parse_snli(header, path)
     elif FORMATS[format].inputs == 1:
         parse = _parse_text
     for row in _rows(found, parse, preparation, malformed, tally):
@@ -194,7 +201,8 @@ def read_inputs(
     """Rows to predict, a line each: the texts between tabs, before them the label if it is known.
 
     Args:
-        source: a file, which may end in ``.gz``, or an open one, such as ``sys.stdin.buffer``.
+        source: a file, which may end in ``.gz``, or an open one, such as ``sys.stdin.buffer``. Of
+            SNLI's own files pairs without a gold label are left out, as by `read_rows`.
         preparation: that of the data which the model was trained on.
         malformed, tally: as for `read_rows`.
 
@@ -202,12 +210,38 @@ def read_inputs(
         UsageError: no such file.
     """
     if isinstance(source, Path):
-        found = records(source, find_format(source, "tsv"), malformed.add, tally)
+        named = source.name.removesuffix(".gz").endswith((".jsonl", ".txt"))
+        format = find_format(source, None if named else "tsv")
+        if format != "tsv":
+            yield from read_rows(source, preparation, malformed, tally, format)
+            return
+        found = records(source, format, malformed.add, tally)
     else:
         name = str(getattr(source, "name", "input"))
         found = stream(source, name, malformed.add, tally)
     parse = _parse_table(preparation.inputs, labelled=False)
     yield from _rows(found, parse, preparation, malformed, tally)
+
+
+def read_prepared(
+    prefix: str, preparation: Preparation, malformed: Malformed, tally: Counter
+) -> Iterator[Row]:
+    """Rows of files with a text a line, as ``prepare`` and ``reproduce.sh`` make them.
+
+    Args:
+        prefix: of ``prefix.input0``, ``prefix.input1`` of pairs, and ``prefix.label``.
+        preparation, malformed, tally: as for `read_inputs`; the text is tokenised already.
+
+    Raises:
+        UsageError: a file is missing, or there are more texts in a row than are read.
+    """
+    inputs = preparation.inputs
+    if Path(f"{prefix}.input{inputs}").exists():
+        raise UsageError(f"{prefix}.input{inputs}: the data folder is of rows with fewer texts")
+    endings = ["label", *(f"input{number}" for number in range(inputs))]
+    found = aligned(prefix, endings, malformed.add, tally)
+    as_it_is = replace(preparation, tokenizer="none", lowercase=False)
+    yield from _rows(found, _parse_table(inputs), as_it_is, malformed, tally)
 
 
 Parse = Callable[[Record, str], Cells]
@@ -255,7 +289,7 @@ def _row(
     inputs = []
     for name, text in zip(_names(len(texts)), texts):
         text = clean(text, marks)
-        if not text.isprintable() and not _is_text(text):
+        if not text.isprintable() and not is_text(text):
             raise _RowError("not UTF-8", f"half a surrogate pair in the {name}")
         text = " ".join(tokenise(text, preparation.tokenizer, preparation.lowercase))
         if not text:
@@ -272,7 +306,7 @@ def _names(inputs: int) -> tuple[str, ...]:
     return ("text",) if inputs == 1 else ("premise", "hypothesis")
 
 
-def _is_text(text: str) -> bool:
+def is_text(text: str) -> bool:
     """JSON can name halves of surrogate pairs, which no file can hold."""
     try:
         text.encode()
@@ -282,15 +316,17 @@ def _is_text(text: str) -> bool:
 
 
 def _is_label(label: str) -> bool:
-    return label.split() == [label] and SPECIAL.fullmatch(label) is None and _is_text(label)
+    return label.split() == [label] and SPECIAL.fullmatch(label) is None and is_text(label)
 
 
 def _check_label(label: str, labels: Sequence[str] | None) -> None:
     if labels is not None:
         if label not in labels:
-            raise _RowError("unknown label", f"{label!r} is none of {', '.join(labels)}")
+            raise _RowError("unknown label", f"{label!r:.100} is none of {', '.join(labels)}")
     elif not _is_label(label):
-        raise _RowError("unknown label", f"{label!r} is not one word, or fairseq has a use for it")
+        raise _RowError(
+            "unknown label", f"{label!r:.100} is not one word, or fairseq has a use for it"
+        )
 
 
 def _parse_table(inputs: int, labelled: bool = True) -> Parse:
@@ -311,14 +347,14 @@ def _parse_text(record: Record, text: str) -> Cells:
     return record.label, [text]
 
 
-def _parse_snli(header: Record | None) -> Parse:
+def _parse_snli(header: Record | None, path: Path) -> Parse:
     """By the names of the columns.
 
     Raises:
         UsageError: one of them is not in the header.
     """
     if header is None:
-        raise UsageError(f"an empty file, not SNLI's with the columns {', '.join(COLUMNS)}")
+        raise UsageError(f"{path}:1: no header with the columns {', '.join(COLUMNS)}")
     names = header.raw.decode("utf-8", errors="replace").rstrip("\r\n").split("\t")
     missing = [name for name in COLUMNS if name not in names]
     if missing:
@@ -347,7 +383,7 @@ def _parse_json(record: Record, text: str) -> Cells:
         if name not in entry:
             raise _RowError("missing key", name)
         if not isinstance(entry[name], str):
-            raise _RowError("wrong type", f"{name} must be a string, got {entry[name]!r}")
+            raise _RowError("wrong type", f"{name} must be a string, got {entry[name]!r:.100}")
     label, *trees = (entry[name] for name in COLUMNS)
     return _leaves(label, trees)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import lzma
 import os
 import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
@@ -19,7 +22,14 @@ from fairseq_regattn.recipes.text import open_packed
 Tell = Callable[[str, str, str, Counter], None]
 """Is told what is wrong: kind, place, detail, and the tally that counts it."""
 
-BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile)
+BROKEN = (
+    EOFError,
+    gzip.BadGzipFile,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    RuntimeError,  # a zip that has a password, or is packed in a way that Python does not know
+)
 
 
 class Format(NamedTuple):
@@ -111,6 +121,27 @@ def stream(
         tell("broken file", f"{name}:{number + 1}", f"it cannot be unpacked ({error})", tally)
 
 
+def aligned(prefix: str, endings: Sequence[str], tell: Tell, tally: Counter) -> Iterator[Record]:
+    """Files with a column each, as rows with tabs between the columns.
+
+    Raises:
+        UsageError: one of the files is missing.
+    """
+    names = [f"{prefix}.{ending}" for ending in endings]
+    with ExitStack() as stack:
+        try:
+            files = [stack.enter_context(open(name, "rb")) for name in names]
+        except FileNotFoundError as error:
+            raise UsageError(f"{error.filename}: no such file") from None
+        for number, lines in enumerate(zip_longest(*files), start=1):
+            place = f"{prefix}:{number}"
+            if None in lines:
+                name = names[lines.index(None)]
+                tell("missing line", place, f"{name} has only {number - 1:,} lines", tally)
+            else:
+                yield Record(place, b"\t".join(line.rstrip(b"\r\n") for line in lines))
+
+
 def source_files(path: Path) -> list[Path]:
     """All files that rows would be read from."""
     if not path.is_dir():
@@ -159,5 +190,5 @@ def _sentences(path: Path, tell: Tell, tally: Counter) -> Iterator[Record]:
             try:
                 with archive.open(members[name]) as file:
                     yield from stream(file, place, tell, tally, MEMBERS[name])
-            except (*BROKEN, RuntimeError) as error:  # RuntimeError: it has a password
+            except BROKEN as error:
                 tell("broken file", f"{place}:1", f"it cannot be unpacked ({error})", tally)

@@ -53,9 +53,9 @@ def read_vectors(path: Path, wanted: Collection[str], dim: int | None = None) ->
     keys = {word.encode(): word for word in wanted}
     words: list[str] = []
     numbers = array("f")
-    with _open(path, dim) as (file, name):
-        number = 0
-        try:
+    name, number = str(path), 0
+    try:
+        with _open(path, dim) as (file, name):
             lines, dim = _probed(file, name, dim)
             for number, line in enumerate(with_progress(lines, "vectors"), start=1):
                 if number == 1 and _is_header(line, dim):
@@ -65,9 +65,9 @@ def read_vectors(path: Path, wanted: Collection[str], dim: int | None = None) ->
                 if word in keys:
                     words.append(keys.pop(word))
                     numbers.extend(_numbers(line.split()[-dim:], place))
-        except BROKEN as error:
-            place = f"{name}:{number + 1}"
-            raise UsageError(f"{place}: the file cannot be unpacked ({error})") from None
+    except BROKEN as error:
+        place = f"{name}:{number + 1}"
+        raise UsageError(f"{place}: the file cannot be unpacked ({error})") from None
     return words, np.frombuffer(numbers, dtype=np.float32).reshape(len(words), dim)
 
 
@@ -114,11 +114,7 @@ def _open(path: Path, dim: int | None) -> Iterator[tuple[IO[bytes], str]]:
         with open_packed(path) as file:
             yield file, str(path)
         return
-    try:
-        archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
-        raise UsageError(f"{path}:1: the file cannot be unpacked ({error})") from None
-    with archive:
+    with zipfile.ZipFile(path) as archive:
         name = _member(path, archive.namelist(), dim or USUAL)
         with archive.open(name) as file:
             yield file, f"{path}/{name}"

@@ -1,5 +1,6 @@
 """What the models that classify texts have in common."""
 
+import hashlib
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
@@ -17,6 +18,9 @@ HEAD = "sentence_classification_head"
 
 class AttentionClassifier(BaseFairseqModel):
     """Embeddings, attention and the output layer; a model of its own adds what attends to what.
+
+    What its words and labels are travels with the weights, in the buffer `data_version`, so that
+    a checkpoint is not silently used with data whose numbers mean others. One without is loaded.
 
     Args:
         cfg: complete options.
@@ -40,6 +44,16 @@ class AttentionClassifier(BaseFairseqModel):
         self.dropout = nn.Dropout(cfg.dropout)
         self.classification_heads = nn.ModuleDict({HEAD: nn.Linear(features, len(task.labels))})
         self._max_positions = cfg.max_source_positions
+        names = "\n".join([*dictionary.symbols, *task.labels]).encode()
+        digest = list(hashlib.sha256(names).digest())
+        self.register_buffer("data_version", torch.tensor(digest, dtype=torch.long))
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        key = prefix + "data_version"
+        trained = state_dict.get(key, self.data_version)
+        if trained.tolist() != self.data_version.tolist():
+            raise UsageError("the checkpoint was trained on data with other words or labels")
+        super()._load_from_state_dict({**state_dict, key: trained}, prefix, *rest)
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "AttentionClassifier":

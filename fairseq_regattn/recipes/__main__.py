@@ -48,6 +48,9 @@ def finish(program: str, action: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print(f"\n{program}: stopped; the same command goes on from here", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (StageError, UsageError, OSError) as error:
         print(f"{program}: error: {error}", file=sys.stderr)
         return 1

@@ -41,7 +41,7 @@ def show(wanted: Sequence[Run], command: str) -> None:
         for one in wanted:
             if one.workspace == workspace:
                 _show(one)
-    print("\n# What fairseq scores is its own tokens: scores and tables are made by")
+    print("\n# Scores, of text as people read it, and tables are made by")
     print(f"#   {shlex.join(w for w in words if w != '--dry-run')}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairseq import options
 from fairseq.dataclass.configs import FairseqConfig
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.registry import REGISTRIES
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -32,12 +32,17 @@ LIMITS = ("max_update", "max_epoch")
 """Of ``optimization``; 0 is no limit to fairseq."""
 
 
-def check_train(train: Mapping[str, Any], path: Path) -> None:
+def check_train(train: Mapping[str, Any], path: Path, inputs: int | None = None) -> None:
     """Refuse what ``fairseq-hydra-train`` would not understand.
+
+    Args:
+        train: settings, by section.
+        path: of the recipe, for messages.
+        inputs: how many texts have one label, where texts are classified.
 
     Raises:
         UsageError: unknown sections, keys and names, values of a wrong type, sizes and limits of
-            training that cannot be.
+            training that cannot be, a model for other data.
     """
     _fits(FairseqConfig, train, f"{path}: train")
     for section in ("common", "task", "model", *CHOSEN):
@@ -51,6 +56,11 @@ def check_train(train: Mapping[str, Any], path: Path) -> None:
             f"{path}: train.model._name must be one of {', '.join(models)}, got {name!r}"
         )
     _fits(MODEL_DATACLASS_REGISTRY[name], train["model"], f"{path}: train.model")
+    pairs = getattr(ARCH_MODEL_REGISTRY[name], "pairs", None)
+    if (None if inputs is None else inputs == 2) != pairs:
+        reads = {None: "translates or summarizes", False: "reads one text", True: "reads pairs"}
+        there = "no classification" if inputs is None else f"classification.inputs {inputs}"
+        raise UsageError(f"{path}: {name} {reads[pairs]}, and the recipe has {there}; see profile")
     for section in CHOSEN:
         name, registry = train[section]["_name"], REGISTRIES[section]
         if name not in registry["registry"]:

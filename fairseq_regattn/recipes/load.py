@@ -208,7 +208,8 @@ def _check(recipe: Recipe, path: Path) -> None:
     if wrong:
         told = (f"{key} must be {allowed}, got {value!r}" for key, value, allowed in wrong)
         raise UsageError(f"{path}: {'; '.join(told)}")
-    check_train(recipe.train, path)
+    classes = recipe.classification
+    check_train(recipe.train, path, None if classes is None else classes.inputs)
     check_generate(recipe.generate, path)
 
 
@@ -224,9 +225,10 @@ def _wrong_classes(recipe: Recipe, classes: Classification) -> list[tuple[str, o
         wrong.append(("classification.min_count", classes.min_count, "at least 1"))
     if files["train"] is None:
         wrong.append(("data.files.train", None, "given"))
-    missing = {split for split in ("valid", "test") if files[split] is None}
-    if set(classes.held_out) != missing:
-        allowed = f"given for {', '.join(sorted(missing)) or 'nothing'}, which data.files lacks"
+    missing = [split for split in ("valid", "test") if files[split] is None]
+    if set(classes.held_out) != set(missing):
+        named = ", ".join(missing) or "none"
+        allowed = f"given for the splits that are null in data.files ({named})"
         wrong.append(("classification.held_out", dict(classes.held_out), allowed))
     if not all(0 < share < 1 for share in classes.held_out.values()) or (
         sum(classes.held_out.values()) >= 1

@@ -33,7 +33,7 @@ LONGEST = 30
 
 SUMMARY_NOTE = (
     "ROUGE is F1 of whole outputs, and recall where only their first bytes are scored; 95 % "
-    "intervals, precision and p values are in the tables of all runs."
+    "intervals, precision and p values are in results.md of all runs."
 )
 
 
@@ -45,7 +45,7 @@ WEIGHTS_NOTE = (
 
 ACCURACY_NOTE = (
     "Accuracy with its 95 % interval (Wilson), of the whole test split; p by McNemar's test is in "
-    "the tables of all runs."
+    "results.md of all runs."
 )
 
 

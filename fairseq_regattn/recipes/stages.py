@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fairseq_regattn.errors import UsageError
+
 
 class StageError(Exception):
     """A stage could not be finished; the message is for the user."""
@@ -72,11 +74,24 @@ def exclusive(folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
+def check_file(target: Path) -> None:
+    """
+    Raises:
+        UsageError: no file can be written there, because it is a folder.
+    """
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder, not a file to write")
+
+
 def rewrite(target: Path, content: bytes) -> None:
     """Replace a file, or make it and its folder, so that nobody ever sees half of it.
 
     One that has this content already is left alone.
+
+    Raises:
+        UsageError: as for `check_file`.
     """
+    check_file(target)
     if target.is_file() and target.read_bytes() == content:
         return
     target.parent.mkdir(parents=True, exist_ok=True)

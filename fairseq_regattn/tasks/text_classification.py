@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 import torch
+from fairseq.criterions.sentence_prediction import SentencePredictionCriterion
 from fairseq.data import (
     Dictionary,
     FairseqDataset,
@@ -96,6 +97,7 @@ class TextClassificationTask(FairseqTask):
 
         Raises:
             FileNotFoundError: there is no such split.
+            UsageError: texts and labels are not equally many.
         """
         parts: Dict[str, Any] = {}
         for name in ("input0", "input1", "label") if self.pairs else ("input0", "label"):
@@ -105,6 +107,10 @@ class TextClassificationTask(FairseqTask):
             if found is None:
                 raise FileNotFoundError(f"Dataset not found: {split} ({prefix})")
             parts[name] = StripTokenDataset(found, dictionary.eos())
+        rows = {name: len(part) for name, part in parts.items()}
+        if len(set(rows.values())) > 1:
+            told = ", ".join(f"{count} of {name}" for name, count in rows.items())
+            raise UsageError(f"{self.cfg.data}: rows of {split} must be equally many, got {told}")
         labels = OffsetTokensDataset(parts["label"], -self.label_dictionary.nspecial)
         dataset = self._nested(parts["input0"], parts.get("input1"), target=labels)
         with data_utils.numpy_seed(self.cfg.seed):
@@ -156,13 +162,33 @@ class TextClassificationTask(FairseqTask):
         model = super().build_model(cfg, from_checkpoint)
         path = getattr(cfg, "embed_path", None)
         if path is not None and not from_checkpoint:
-            words, vectors = read_vectors(Path(path), set(self.dictionary.symbols), cfg.embed_dim)
+            try:
+                words, vectors = read_vectors(
+                    Path(path), set(self.dictionary.symbols), cfg.embed_dim
+                )
+            except UsageError as error:
+                size = f" (--embed-dim is {cfg.embed_dim})"
+                raise UsageError(f"--embed-path {error}{size}") from None
             if not words:
                 raise UsageError(f"--embed-path {path} has no word of {self.cfg.data}")
             indices = torch.tensor([self.dictionary.index(word) for word in words])
             model.words.set_vectors(indices, torch.from_numpy(vectors))
             logger.info("vectors of %d of %d words", len(words), len(self.dictionary))
         return model
+
+    def build_criterion(self, cfg: Any, *rest: Any, **more: Any) -> Any:
+        """Build it; what else is passed depends on the version of fairseq.
+
+        Raises:
+            UsageError: the criterion does not classify, such as fairseq's default.
+        """
+        criterion = super().build_criterion(cfg, *rest, **more)
+        if not isinstance(criterion, SentencePredictionCriterion):
+            raise UsageError(
+                "--task text_classification needs --criterion sentence_prediction or"
+                f" sentence_prediction_l2, got {cfg._name}"
+            )
+        return criterion
 
     def max_positions(self) -> None:
         """No limit but the model's."""

@@ -1,7 +1,11 @@
 """From labelled texts to predictions, by the commands of the README."""
 
+import io
 import json
 import math
+import re
+import shutil
+import sys
 
 import pytest
 import torch
@@ -80,7 +84,7 @@ def test_it_learns_and_tells_how_well(trained, capsys, tmp_path):
     right = sum(one["label"] == one["gold"] for one in found) / len(found)
     assert right > 0.6  # by chance a third
     told = capsys.readouterr().err
-    assert f"{100 * right:.1f}" in told
+    assert f"{100 * right:.2f}" in told
     assert all(label in told for label in ("yes", "no", "maybe"))
 
 
@@ -101,7 +105,7 @@ def test_fairseq_says_the_same_of_the_same_texts(trained, tmp_path):
     torch.testing.assert_close(logits.softmax(1), values, atol=1e-5, rtol=0)
 
 
-def test_lines_of_a_user(trained, tmp_path):
+def test_lines_of_a_user(trained, capsys, tmp_path):
     """In order, with or without labels; words that nobody knows are no error."""
     folder, inputs = trained
     texts = ["unheard of", "good dog", "a band plays music here"]
@@ -113,6 +117,9 @@ def test_lines_of_a_user(trained, tmp_path):
     assert [" ".join(one["tokens"]) for one in found] == texts
     assert ["gold" in one for one in found] == [False, False, True]
     assert [one["id"] for one in found] == [1, 2, 3]
+    assert re.search(
+        r"^\d+ of \d+ words are none that the model knows$", capsys.readouterr().err, re.M
+    )
 
 
 @pytest.mark.parametrize("how", ["error", "skip"])
@@ -158,8 +165,49 @@ def test_a_model_of_other_data_is_refused(trained, write_rows, capsys, tmp_path)
     assert main(["prepare", *given]) == 0
     checkpoint = folder / "models" / "checkpoint_best.pt"
     predict(tmp_path, checkpoint, tmp_path / "out", status=2)
-    assert f"--path {checkpoint} does not fit {tmp_path / 'bin'}: " in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"--path {checkpoint} does not fit {tmp_path / 'bin'}: " in told
+    assert "trained on data with other words or labels" in told
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["label", "input0"])
+def test_data_of_another_order_are_refused(trained, name, capsys, tmp_path):
+    """As many labels and words as the model knows: it would answer, and wrongly."""
+    folder, _ = trained
+    shutil.copytree(folder / "bin", tmp_path / "bin")
+    path = tmp_path / "bin" / name / "dict.txt"
+    first, second, *rest = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([second, first, *rest, ""]), encoding="utf-8")
+    checkpoint = folder / "models" / "checkpoint_best.pt"
+    predict(tmp_path, checkpoint, tmp_path / "out", source=folder / "text" / "test", status=2)
+    assert "trained on data with other words or labels" in capsys.readouterr().err
+
+
+def test_an_output_that_is_a_folder(trained, capsys, tmp_path):
+    folder, _ = trained
+    assert main(["predict", str(folder / "bin"), "-", "--path=x", f"--out={tmp_path}"]) == 2
+    assert f"{tmp_path} is a folder, not a file to write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout"])
+def test_a_closed_stream(trained, name, monkeypatch, capsys):
+    folder, _ = trained
+    monkeypatch.setattr(sys, name, None)
+    assert main(["predict", str(folder / "bin"), "-", "--path=x"]) == 2
+    wanted = {"stdin": "standard input is closed", "stdout": "standard output is closed"}
+    assert wanted[name] in capsys.readouterr().err
+
+
+def test_standard_output_is_utf8(trained, monkeypatch, tmp_path):
+    """Whatever the terminal has: JSON is."""
+    folder, inputs = trained
+    (tmp_path / "in").write_text("\t".join(["gut für", "ja"][:inputs]), encoding="utf-8")
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    path = f"--path={folder / 'models' / 'checkpoint_best.pt'}"
+    assert main(["predict", str(folder / "bin"), str(tmp_path / "in"), path, "--cpu"]) == 0
+    assert json.loads(written.getvalue().decode())["tokens"] == ["gut", "für"]
 
 
 @pytest.mark.slow
@@ -196,6 +244,25 @@ def task_of(data):
 def test_a_folder_without_labels_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"input0/dict\.txt is missing; see"):
         task_of(tmp_path)
+
+
+def test_a_criterion_that_does_not_classify(write_rows, tmp_path):
+    rows = write_rows(tmp_path / "train.tsv", 60, 1)
+    assert main(["prepare", f"--train={rows}", f"--out={tmp_path}", "--inputs=1"]) == 0
+    flags = ["--arch=regattn_classifier", "--max-epoch=1", "--criterion=cross_entropy"]
+    with pytest.raises(ValueError, match=r"needs --criterion .*, got cross_entropy"):
+        commands.train(tmp_path / "bin", tmp_path / "models", *flags, base=TINY)
+
+
+def test_labels_that_are_fewer_than_texts(write_rows, tmp_path):
+    rows = write_rows(tmp_path / "train.tsv", 60, 2)
+    assert main(["prepare", f"--train={rows}", f"--out={tmp_path}"]) == 0
+    for ending in ("bin", "idx"):
+        short = tmp_path / "bin" / "label" / f"valid.{ending}"
+        short.with_name(f"train.{ending}").write_bytes(short.read_bytes())
+    task, _ = task_of(tmp_path / "bin")
+    with pytest.raises(ValueError, match=r"rows of train must be equally many, got .* of label"):
+        task.load_dataset("train")
 
 
 def test_vectors_are_read_in_training_and_are_in_the_checkpoint(write_rows, tmp_path):

@@ -127,6 +127,14 @@ def test_the_hook_prints_one_line(hook, capsys):
     assert capsys.readouterr().err == expected
 
 
+def test_a_split_that_is_missing_is_one_line(hook, capsys):
+    try:
+        raise FileNotFoundError("Dataset not found: valid (bin)")  # as tasks do
+    except FileNotFoundError as error:
+        hook("fairseq-train")(type(error), error, error.__traceback__)
+    assert capsys.readouterr().err == "fairseq-train: error: Dataset not found: valid (bin)\n"
+
+
 @pytest.mark.parametrize("error", [KeyError("x"), ValueError("a bug"), FileNotFoundError("x")])
 def test_the_hook_leaves_other_errors_alone(hook, capsys, error):
     try:

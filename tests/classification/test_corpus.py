@@ -76,6 +76,24 @@ def test_splits_with_sources_of_their_own(made, capsys):
     assert Preparation.read(one.out / "preparation.json").labels == tuple(sorted(LABELS))
 
 
+def test_a_label_of_one_row_is_told(made, capsys):
+    """A header, or a misspelling."""
+    rows = [*PAIRS, *PAIRS]
+    made([*rows, ("label", "premise", "hypothesis")], [PAIRS[0]], [PAIRS[0]])
+    warnings = [line for line in capsys.readouterr().out.splitlines() if "warning" in line]
+    assert warnings == ["      warning: only one row has the label 'label'"]
+
+
+def test_only_the_cause_is_told(made):
+    """Not that nothing is left of what it was held out of."""
+    with pytest.raises(UsageError) as error:
+        made([("neutral", "", "x")] * 30, held_out={"valid": 0.1, "test": 0.1})
+    *ten, more = str(error.value).splitlines()
+    assert len(ten) == 10
+    assert not any("nothing is left" in message for message in ten)
+    assert more == "and 20 more"
+
+
 def test_no_premise_is_on_two_sides(made):
     rows = many(600)
     one = made(rows)

@@ -195,10 +195,12 @@ def test_no_accuracy_where_gold_is_not_known_of_all(command, tmp_path):
         (["=softmax.jsonl"], "NAME=FILE.jsonl was expected"),
         (["a="], "NAME=FILE.jsonl was expected"),
         (["a=softmax.jsonl", "a=fusedmax.jsonl"], "two files have the name a: softmax.jsonl and"),
-        (["a=none.jsonl"], "none.jsonl"),
+        (["a=none.jsonl"], "error: none.jsonl: no such file"),
         (["a=empty.jsonl"], "empty.jsonl has no predictions"),
         (["a=wrong.jsonl", "--first", "1"], "wrong.jsonl:4: no JSON"),
         (["a=softmax.jsonl", "b=longer.jsonl", "--first", "1"], "b is not of the same texts as a"),
+        (["a=softmax.jsonl", "--title", "\udcff"], r"--title must be valid UTF-8, got '\udcff'"),
+        (["\udcff=softmax.jsonl"], r"NAME must be valid UTF-8, got '\udcff'"),
         (["a=softmax.jsonl", "--first", "0"], "--first must be a whole number > 0, got 0"),
     ],
 )

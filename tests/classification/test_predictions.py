@@ -104,7 +104,14 @@ def test_wrong_values(change, message):
         list(read_predictions([json.dumps(content)]))
 
 
-@pytest.mark.parametrize("line", ["", "[]", "1", "{"])
+@pytest.mark.parametrize("change", [{"tokens": ["a", "\ud800", "b"]}, {"label": "\udfff"}])
+def test_what_no_file_can_hold(change):
+    content = {**json.loads(BAND.to_line()), **change}
+    with pytest.raises(UsageError, match="line 1: half a surrogate pair"):
+        list(read_predictions([json.dumps(content)]))
+
+
+@pytest.mark.parametrize("line", ["", "[]", "1", "{", "[" * 100_000])
 def test_what_is_no_object(line):
     with pytest.raises(UsageError, match=r"^line 2: "):
         list(read_predictions([BAND.to_line(), line]))

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import re
+import zipfile
 from collections import Counter
 
 import pytest
@@ -159,6 +160,21 @@ def test_a_broken_zip_file(damage, how, write, read, tmp_path, capsys):
     assert "broken file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("how", ["error", "skip"])
+def test_a_zip_packed_with_lzma_that_is_broken(how, read, tmp_path):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("rt-polarity.pos", "good\n" * 999)
+    raw = bytearray(path.read_bytes())
+    raw[60] ^= 255
+    path.write_bytes(raw)
+    if how == "error":
+        with pytest.raises(UsageError, match="broken file: it cannot be unpacked"):
+            read(path, 1)
+        return
+    assert read(path, 1, how=how)[1]["malformed: broken file"] == 1
+
+
 def test_malformed_rows_of_a_zip(write, read, tmp_path):
     path = write(tmp_path / "x.zip", [("pos", "good"), ("pos", ""), ("neg", "bad <unk>")])
     with pytest.raises(UsageError) as error:
@@ -186,6 +202,21 @@ def test_a_header_without_a_column(missing, write, read, tmp_path):
     path.write_bytes(path.read_bytes().replace(missing.encode(), b"other", 1))
     with pytest.raises(UsageError, match=rf"x\.txt:1: the header has no column {missing}"):
         read(path, format="snli", how="skip")
+
+
+def test_no_header_at_all(read, tmp_path):
+    (tmp_path / "x.txt").touch()
+    with pytest.raises(UsageError, match=r"x\.txt:1: no header with the columns gold_label"):
+        read(tmp_path / "x.txt", format="snli")
+
+
+def test_a_long_cell_is_not_told_whole(read, tmp_path):
+    """As where the columns are in another order."""
+    (tmp_path / "x.tsv").write_text(f"{'long ' * 9999}\tpos\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"x\.tsv:1: unknown label: 'long") as error:
+        read(tmp_path / "x.tsv", 1)
+    assert str(error.value).endswith(" is not one word, or fairseq has a use for it")
+    assert len(str(error.value)) < 700
 
 
 def test_only_a_line_feed_ends_a_line(read, tmp_path):
@@ -304,6 +335,17 @@ def test_rows_to_predict(packed, tmp_path):
             f"{name}:4: unknown label: 'odd' is none of no, yes",
             f"{name}:5: missing column: 1 instead of (label), premise, hypothesis",
         ]
+
+
+@pytest.mark.parametrize("ending", ["txt", "jsonl", "jsonl.gz"])
+def test_snli_to_predict(ending, tmp_path, write):
+    path = write(tmp_path / f"dev.{ending}", [*PAIRS, ("-", "a dog", "a cat")])
+    tally = Counter()
+    rows = list(read_inputs(path, Preparation(2), Malformed(), tally))
+    assert [(row.label, *row.inputs) for row in rows] == PAIRS
+    assert tally == {"read": 4, "dropped: no gold label": 1}
+    with pytest.raises(UsageError, match=r"inputs must be 2 for .*dev"):
+        list(read_inputs(path, Preparation(1), Malformed(), tally))
 
 
 def test_snli(shared, read):

@@ -101,6 +101,29 @@ def test_files_that_cannot_be_unpacked(write, tmp_path):
         read_vectors(write("txt", "\n"), ["dog"])
 
 
+def test_a_zip_with_a_password(write):
+    path = write("zip")
+    raw = bytearray(path.read_bytes())
+    raw[6] |= 1  # the flags of the file, here and in the directory
+    raw[raw.rindex(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(raw)
+    with pytest.raises(UsageError, match=r"zip:1: the file cannot be unpacked \(.*password"):
+        read_vectors(path, ["dog"])
+
+
+@pytest.mark.parametrize("offset", [0, 40, 60])
+def test_a_damaged_zip_of_vectors(offset, tmp_path):
+    """Its header, or what is packed."""
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("glove.300d.txt", GLOVE * 50)
+    raw = bytearray(path.read_bytes())
+    raw[offset] ^= 255
+    path.write_bytes(raw)
+    with pytest.raises(UsageError, match=r"x\.zip.*:1: the file cannot be unpacked"):
+        read_vectors(path, ["dog"])
+
+
 def test_one_of_several_files_in_a_zip(write):
     small = {"glove.50d.txt": "dog 1\n"}
     assert read_vectors(write("zip", **small), ["dog"])[1].tolist() == [[1, 2, 3]]

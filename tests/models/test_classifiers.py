@@ -13,12 +13,13 @@ from . import toy
 FIRST = [[4, 5, 6, 7, 8, 9, 10], [11, 12, 13], [5], [6, 4, 14, 9]]
 SECOND = [[7, 4], [9, 9, 12, 5, 6], [13], [4, 8, 10]]
 SMALL = {"embed_dim": 6, "hidden_size": 5}
+LABELS = ["yes", "no", "maybe"]
 ARCHS = ["regattn_nli", "regattn_classifier"]
 
 
 def task(pairs):
     words = toy.dictionary()
-    return Namespace(source_dictionary=words, labels=["yes", "no", "maybe"], pairs=pairs)
+    return Namespace(source_dictionary=words, labels=LABELS, pairs=pairs)
 
 
 def build(arch, attention="softmax", seed=1, **flags):
@@ -197,3 +198,13 @@ def test_data_of_another_kind_are_refused(arch):
         models.build_model(args, task(arch != "regattn_nli"))
     with pytest.raises(UsageError, match="needs --task text_classification"):
         models.build_model(args, toy.task())
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_a_checkpoint_of_other_labels(arch, monkeypatch):
+    saved = build(arch).state_dict()
+    build(arch).load_state_dict(saved)
+    build(arch).load_state_dict({k: v for k, v in saved.items() if k != "data_version"})
+    monkeypatch.setitem(globals(), "LABELS", LABELS[::-1])
+    with pytest.raises(UsageError, match="trained on data with other words or labels"):
+        build(arch).load_state_dict(saved)

@@ -22,8 +22,9 @@ RECIPES = [path for path in FILES if path.parent != PROFILES]
 
 def reference(profile):
     """The recipe that tells of a profile."""
-    kind = "classification" if profile in ("classifier", "nli") else "translation"
-    return CONFIGS / kind / "base.yaml"
+    if profile == "nli":
+        return CONFIGS / "entailment" / "snli.yaml"
+    return CONFIGS / ("classification" if profile == "classifier" else "translation") / "base.yaml"
 
 
 def name(path):

@@ -45,7 +45,7 @@ def test_base_profile_and_changes(write):
         ("preprocess: {max_words: 0}", [], ["preprocess.max_words", "at least 1"]),
         ("data: {source: ro, target: ro}", [], ["data.target", "another language"]),
         ("data: {files: {dev: x}}", [], ["data.files", "train, valid and test", "dev"]),
-        ("profile: papre", [], ["some.yaml", "profile", "'papre'", "modern, paper"]),
+        ("profile: papre", [], ["some.yaml", "profile", "'papre'", "modern, nli, paper"]),
         ("base: none.yaml", [], ["none.yaml", "no such recipe"]),
         ("a: [", [], ["some.yaml", "not YAML", "line 1"]),
         ("- a", [], ["some.yaml", "keys and values"]),

@@ -1,9 +1,11 @@
 """What is made once, what is made anew, and what is kept apart."""
 
 import os
+from pathlib import Path
 
 import pytest
 
+from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes.stages import (
     StageError,
     exclusive,
@@ -20,6 +22,15 @@ def test_produce_makes_once(tmp_path):
     assert produce(target, lambda path: path.write_text("second")) is False
     assert target.read_text() == "first"
     assert [path.name for path in target.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", [".", "folder"])
+def test_a_folder_is_no_file(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UsageError, match=r"is a folder, not a file to write"):
+        rewrite(Path(name), b"x")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_what_failed_is_made_anew(tmp_path):
