@@ -19,7 +19,7 @@ from fairseq_regattn.recipes.options import (
 
 
 def test_mappings_and_defaults_are_those_of_the_package():
-    assert not any(options.MAPPINGS[name] for name in CONTINUOUS)
+    assert all(options.MAPPINGS[name] == {"basis": None} for name in CONTINUOUS)
     for name in REGISTERED:
         parameters = options.MAPPINGS[name]
         defaults = dict(REGISTERED[name].function.__kwdefaults__)
@@ -48,6 +48,15 @@ def test_another_mapping_is_shown_beside_softmax():
         "attention_gamma": 0.5,
         "attention_lambda": 0.02,
     }
+
+
+def test_basis_functions_are_told_where_they_are_given():
+    given = [["--attention=continuous_softmax", *more] for more in ([], ["--attention-basis=32"])]
+    (_, usual), (_, other) = (parse_quickstart(arguments).attentions for arguments in given)
+    assert (usual.name, other.name) == ("continuous_softmax", "continuous_softmax-basis32")
+    assert "attention_basis" not in usual.settings
+    assert other.settings["attention_basis"] == 32
+    assert isinstance(other.settings["attention_basis"], int)
 
 
 def test_the_score_is_a_setting_of_all():
@@ -82,6 +91,7 @@ def test_softmax_alone_and_settings():
         (["--attention=pnormmax", "--attention-p", "3"], ["--attention-p", "<= 2", "'3'"]),
         (["--attention=entmax", "--attention-alpha", "1"], ["--attention-alpha", "> 1", "'1'"]),
         (["--attention=entmax", "--attention-lambda", "1"], ["belongs to fusedmax", "entmax"]),
+        (["--attention-basis=1.5"], ["--attention-basis", "a whole number >= 1", "'1.5'"]),
         (["--attention-score", "sum"], ["--attention-score", "'sum'", "mlp"]),
         (["--atention", "softmax"], ["--atention"]),
         (["--output", ""], ["--output must not be empty"]),
