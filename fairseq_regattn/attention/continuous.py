@@ -1,6 +1,5 @@
 """Attention by a density over the sentence, or over an image (paper B)."""
 
-import math
 from typing import Dict, Optional, Tuple, Type
 
 import torch
@@ -183,7 +182,8 @@ def build_attention(
         spread = [float(width) for width in widths.split(",")]
     except ValueError:
         spread = []
-    if not spread or not all(0 < width < math.inf for width in spread):
+    numbers = torch.tensor(spread)  # in the basis' precision
+    if not spread or not bool(((numbers > 0) & numbers.isfinite()).all()):
         allowed = "numbers > 0 with commas between them"
         raise UsageError(f"--attention-basis-widths must be {allowed}, got {widths!r}")
     if basis < 1 or basis % len(spread):
@@ -207,9 +207,10 @@ def build_attention(
 def _moments(weights: Tensor, places: Tensor) -> Tuple[Tensor, Tensor]:
     """Means ``bsz x n x axes`` and covariances ``bsz x n x axes x axes`` of weights on places."""
     weights = weights.to(places)
-    mean = torch.bmm(weights, places)
-    offsets = places.unsqueeze(1) - mean.unsqueeze(2)  # bsz x n x src_len x axes
-    return mean, (weights.unsqueeze(-1) * offsets).transpose(-1, -2) @ offsets
+    with torch.autocast(places.device.type, enabled=False):  # variances are small
+        mean = torch.bmm(weights, places)
+        offsets = places.unsqueeze(1) - mean.unsqueeze(2)  # bsz x n x src_len x axes
+        return mean, (weights.unsqueeze(-1) * offsets).transpose(-1, -2) @ offsets
 
 
 def _normalised(masses: Tensor) -> Tensor:

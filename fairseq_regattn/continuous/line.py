@@ -28,6 +28,8 @@ _BROAD, _NODES = 0.5, 20
 """Basis functions at least so wide, in half-widths of the support, are integrated numerically with
 an error of 1e-14 of their highest value; closed forms are as good for narrower ones."""
 
+_NEGATIVE = "< 0, and finite as sigma2 = -1 / (2 theta_2) is"
+
 _Self = TypeVar("_Self", bound="LineDensity")
 
 
@@ -36,15 +38,17 @@ class LineDensity:
 
     Args:
         mu: where the scores are highest, any shape, in units of the sentence's length.
-        sigma2: ``1 / -f''``, the same shape; > 0.
+        sigma2: ``1 / -f''``, of a shape that broadcasts with mu's; > 0.
 
     Raises:
-        ArgumentError: sigma2 not > 0 or mu not finite, anywhere. This waits for a GPU, once.
+        ArgumentError: sigma2 not > 0 or mu not finite, anywhere, shapes that do not fit, or whole
+            numbers. This waits for a GPU, once.
     """
 
     def __init__(self, mu: Tensor, sigma2: Tensor):
         _check("mu", mu, mu.isfinite(), "finite")
         _check("sigma2", sigma2, (sigma2 > 0) & sigma2.isfinite(), "finite and > 0")
+        check_shapes("sigma2", sigma2, "mu", mu)
         self.mu, self.sigma2 = torch.broadcast_tensors(mu, sigma2)
 
     @classmethod
@@ -52,11 +56,15 @@ class LineDensity:
         """From canonical parameters ``... x 2``: ``f(t) = theta_1 t + theta_2 t^2 + const``.
 
         Raises:
-            ArgumentError: theta_2 not < 0.
+            ArgumentError: theta_2 not < 0, or not finite as theta_1 has to be.
         """
+        if theta.shape[-1:] != (2,):
+            raise ArgumentError("theta", theta.detach(), "... x 2 numbers")
         first, second = theta.unbind(-1)
-        _check("theta[..., 1]", second, second < 0, "< 0")
-        return cls(-first / (2 * second), -1 / (2 * second))
+        mu, sigma2 = -first / (2 * second), -0.5 / second
+        _check("theta[..., 1]", second, (second < 0) & (sigma2 > 0) & sigma2.isfinite(), _NEGATIVE)
+        _check("theta[..., 0]", first, mu.isfinite(), "finite, as mu = theta_1 sigma2 is")
+        return cls(mu, sigma2)
 
     @classmethod
     def from_moments(cls: Type[_Self], mean: Tensor, variance: Tensor) -> _Self:
@@ -159,7 +167,8 @@ class _Truncated(LineDensity):
         """The support is ``mu`` plus and minus this."""
         # at mu: (half_width^2 / (2 power sigma2))^power = normaliser / half_width
         k = self.power
-        return (self._normaliser() * (2 * k * self.sigma2) ** k) ** (1 / (2 * k + 1))
+        scale = (self._normaliser() * (2 * k) ** k) ** (1 / (2 * k + 1))
+        return scale * self.sigma2 ** (k / (2 * k + 1))
 
     @property
     def variance(self) -> Tensor:
@@ -168,8 +177,8 @@ class _Truncated(LineDensity):
     @classmethod
     def _sigma2_of_variance(cls, variance: Tensor) -> Tensor:
         k = cls.power
-        half_width = ((2 * k + 3) * variance).sqrt()
-        return (half_width ** (2 * k + 1) / cls._normaliser()) ** (1 / k) / (2 * k)
+        scale = cls._normaliser() ** (1 / k) * 2 * k
+        return ((2 * k + 3) * variance) ** ((2 * k + 1) / (2 * k)) / scale
 
     def support(self) -> Tuple[Tensor, Tensor]:
         return self.mu - self.half_width, self.mu + self.half_width
@@ -276,5 +285,16 @@ def _integral(polynomial: dict, moments: Any) -> Tensor:
 
 
 def _check(name: str, value: Tensor, fine: Tensor, allowed: str) -> None:
+    if not value.is_floating_point():
+        raise ArgumentError(name, value, "of a floating point type")
     if not bool(fine.all()):
         raise ArgumentError(name, value.detach()[~fine].flatten()[0].item(), allowed)
+
+
+def check_shapes(name: str, value: Tensor, other: str, its: Tensor, axes: int = 0) -> None:
+    """Refuse shapes that do not broadcast; the last are `axes` of `other`, twice that of `name`."""
+    try:
+        torch.broadcast_shapes(value.shape[: value.dim() - 2 * axes], its.shape[: its.dim() - axes])
+    except RuntimeError:
+        allowed = f"of a shape that broadcasts with {other}'s {tuple(its.shape)}"
+        raise ArgumentError(name, tuple(value.shape), allowed) from None
