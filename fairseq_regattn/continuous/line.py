@@ -11,9 +11,9 @@ from typing import Any, Tuple, Type, TypeVar
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fairseq_regattn.continuous._integrals import (
+    Once,
     closed_form,
     gauss_legendre,
     normal,
@@ -241,6 +241,7 @@ class _TruncatedExpectation(Function):
         power: int,
         scale: float,
     ) -> Tensor:
+        inputs = mu, half_width
         mu, half_width = mu.unsqueeze(-1), half_width.unsqueeze(-1)
         mean, width = (centres - mu) / half_width, widths / half_width
         broad = width >= _BROAD
@@ -265,14 +266,14 @@ class _TruncatedExpectation(Function):
                 total.add_(part, alpha=factor)
 
         result, *derivatives = (torch.where(broad, *pair) for pair in zip(numeric, exact))
-        ctx.save_for_backward(*derivatives)
+        ctx.save_for_backward(*derivatives, *inputs)
         return result
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tuple[Any, ...]:
-        by_mu, by_width = ((grad * part).sum(-1) for part in ctx.saved_tensors)
-        return by_mu, by_width, None, None, None, None
+        *derivatives, mu, half_width = ctx.saved_tensors
+        found = [Once.apply((grad * part).sum(-1), mu, half_width) for part in derivatives]
+        return *found, None, None, None, None
 
 
 def _polynomial(power: int) -> dict:

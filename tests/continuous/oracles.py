@@ -103,7 +103,7 @@ class Plane:
         self.mu, self.sigma, self.gaussian = np.asarray(mu), np.asarray(sigma), gaussian
         values, vectors = np.linalg.eigh(self.sigma)
         self.axes = vectors * np.sqrt(values)  # t = mu + axes x
-        self.radius = 9.0
+        self.radius = 7.0
         if not gaussian:
             stretch = np.sqrt(np.linalg.det(self.sigma))
             self.radius = brentq(lambda r: self._mass(r) * stretch - 1, 1e-9, 1e9, xtol=1e-15)
@@ -119,7 +119,7 @@ class Plane:
         offset = np.linalg.solve(self.axes, (t - self.mu).T)
         return np.maximum(self.radius**2 - (offset**2).sum(0), 0) / 2
 
-    def integral(self, function, nodes=240):
+    def integral(self, function, nodes=300):
         """Of a function of points ``... x 2`` over the support."""
         x, weights = _legendre(nodes)
         angle, by_angle = np.pi / 2 * x, np.pi / 2 * weights
@@ -152,5 +152,11 @@ class Plane:
 
 
 def _plane_functions(centres, covariances):
-    several = [multivariate_normal(c, s) for c, s in zip(centres, covariances)]
-    return lambda t: np.stack([one.pdf(t) for one in several], 1)
+    factors = [np.linalg.inv(np.linalg.cholesky(s)) for s in covariances]
+
+    def functions(t):  # scipy's are as good, and slow
+        whitened = [(t - centre) @ factor.T for centre, factor in zip(centres, factors)]
+        heights = [np.linalg.det(factor) / (2 * np.pi) for factor in factors]
+        return np.stack([h * np.exp(-0.5 * (z * z).sum(1)) for h, z in zip(heights, whitened)], 1)
+
+    return functions
