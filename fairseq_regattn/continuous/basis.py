@@ -140,7 +140,8 @@ def inverse(matrices: Tensor) -> Tensor:
 
 def determinant(matrices: Tensor) -> Tensor:
     """Of symmetric ``... x 2 x 2``."""
-    return matrices[..., 0, 0] * matrices[..., 1, 1] - matrices[..., 0, 1].square()
+    (a, b), (c, d) = (matrices[..., row, :].unbind(-1) for row in (0, 1))
+    return a * d - b * c  # not b^2: gradients are symmetric, too
 
 
 def positive_definite(matrices: Tensor) -> bool:

@@ -31,7 +31,8 @@ _Self = TypeVar("_Self", bound="PlaneDensity")
 class PlaneDensity:
     """A batch of densities over the plane, each the mapping of one quadratic score.
 
-    The score is ``f(t) = -1/2 (t - mu)' Sigma^-1 (t - mu)`` (paper B, section 2).
+    The score is ``f(t) = -1/2 (t - mu)' Sigma^-1 (t - mu)`` (paper B, section 2). The attribute
+    `covariance`, ``... x 2 x 2``, is the density's: ``E_p[(t - mean) (t - mean)']``.
 
     Args:
         mu: ``... x 2``, where the scores are highest, in units of the image's sides.
@@ -47,7 +48,7 @@ class PlaneDensity:
             allowed = "... x 2 x 2, finite, symmetric and positive definite"
             raise ArgumentError("sigma", sigma.detach(), allowed)
         check_shapes("sigma", sigma, "mu", mu, 1)
-        self._set(mu, sigma)
+        self._set(mu, self._covariance_of_sigma(sigma))
 
     @classmethod
     def from_theta(cls: Type[_Self], linear: Tensor, quadratic: Tensor) -> _Self:
@@ -72,22 +73,24 @@ class PlaneDensity:
         is checked, and NaN gives NaN.
         """
         floor = MIN_VARIANCE * torch.eye(2, dtype=covariance.dtype, device=covariance.device)
-        return cls._unchecked(mean, cls._sigma_of_covariance(covariance + floor))
+        return cls._unchecked(mean, covariance + floor)
 
     @classmethod
-    def _unchecked(cls: Type[_Self], mu: Tensor, sigma: Tensor) -> _Self:
+    def _unchecked(cls: Type[_Self], mu: Tensor, covariance: Tensor) -> _Self:
         density = cls.__new__(cls)
-        density._set(mu, sigma)
+        density._set(mu, covariance)
         return density
 
-    def _set(self, mu: Tensor, sigma: Tensor) -> None:
-        shape = torch.broadcast_shapes(mu.shape[:-1], sigma.shape[:-2])
+    def _set(self, mu: Tensor, covariance: Tensor) -> None:
+        # The covariance is what is kept: next to singular ones do not bear the way by sigma.
+        shape = torch.broadcast_shapes(mu.shape[:-1], covariance.shape[:-2])
+        symmetric = (covariance + covariance.mT) / 2  # and so is the gradient
         self.mu = mu.expand(*shape, 2)
-        self.sigma = ((sigma + sigma.mT) / 2).expand(*shape, 2, 2)  # so the gradient is symmetric
+        self.covariance = symmetric.expand(*shape, 2, 2)
 
     def per_point(self: _Self) -> _Self:
         """The same densities, ``... x 1``, whose `pdf` takes many points for each."""
-        return self._unchecked(self.mu.unsqueeze(-2), self.sigma.unsqueeze(-3))
+        return self._unchecked(self.mu.unsqueeze(-2), self.covariance.unsqueeze(-3))
 
     @property
     def mean(self) -> Tensor:
@@ -95,8 +98,8 @@ class PlaneDensity:
         return self.mu
 
     @property
-    def covariance(self) -> Tensor:
-        """``E_p[(t - mean) (t - mean)']``, ``... x 2 x 2``."""
+    def sigma(self) -> Tensor:
+        """Of the score, ``... x 2 x 2``."""
         raise NotImplementedError
 
     def support(self) -> Tuple[Tensor, Tensor]:
@@ -112,7 +115,7 @@ class PlaneDensity:
         raise NotImplementedError
 
     @staticmethod
-    def _sigma_of_covariance(covariance: Tensor) -> Tensor:
+    def _covariance_of_sigma(sigma: Tensor) -> Tensor:
         raise NotImplementedError
 
 
@@ -120,44 +123,44 @@ class PlaneGaussian(PlaneDensity):
     """Continuous softmax: ``N(mu, Sigma)``. Differentiable any number of times."""
 
     @property
-    def covariance(self) -> Tensor:
-        return self.sigma
+    def sigma(self) -> Tensor:
+        return self.covariance
 
     def support(self) -> Tuple[Tensor, Tensor]:
-        return self.mu, torch.full_like(self.sigma, math.inf)
+        return self.mu, torch.full_like(self.covariance, math.inf)
 
     def pdf(self, t: Tensor) -> Tensor:
-        return plane_normal(t - self.mu, inverse(self.sigma))
+        return plane_normal(t - self.mu, inverse(self.covariance))
 
     def expectation(self, basis: PlaneBasis, angles: int = ANGLES) -> Tensor:
         """As in :class:`PlaneDensity`, in closed form, without `angles`."""
         # Autograd of this closed form is the covariance of phi and psi.
-        total = self.sigma.unsqueeze(-3) + basis.covariances.to(self.mu)
+        total = self.covariance.unsqueeze(-3) + basis.covariances.to(self.mu)
         return plane_normal(self.mu.unsqueeze(-2) - basis.centres.to(self.mu), inverse(total))
 
     @staticmethod
-    def _sigma_of_covariance(covariance: Tensor) -> Tensor:
-        return covariance
+    def _covariance_of_sigma(sigma: Tensor) -> Tensor:
+        return sigma
 
 
 class Paraboloid(PlaneDensity):
-    """Continuous sparsemax: ``[f(t) - tau]_+``, a truncated paraboloid over an ellipse."""
+    """Continuous sparsemax: ``[f(t) - tau]_+``, a truncated paraboloid over an ellipse.
+
+    With S of :meth:`support`, that is ``2 / (pi |S|^1/2) [1 - (t - mu)' S^-1 (t - mu)]_+``.
+    """
 
     @property
-    def _radius2(self) -> Tensor:
-        """``-2 lambda``: the support is ``(t - mu)' Sigma^-1 (t - mu) <= radius2``."""
-        return 2 / (math.pi * determinant(self.sigma).sqrt()).sqrt()
-
-    @property
-    def covariance(self) -> Tensor:
-        return self.support()[1] / 6
+    def sigma(self) -> Tensor:
+        scale = 9 * math.pi * determinant(self.covariance).sqrt()
+        return scale[..., None, None] * self.covariance
 
     def support(self) -> Tuple[Tensor, Tensor]:
-        return self.mu, self._radius2[..., None, None] * self.sigma
+        return self.mu, 6 * self.covariance
 
     def pdf(self, t: Tensor) -> Tensor:
-        distance = distance2(t - self.mu, inverse(self.sigma))
-        return 0.5 * (self._radius2 - distance).clamp(min=0)
+        matrix = self.support()[1]
+        height = 2 / (math.pi * determinant(matrix).sqrt())
+        return height * (1 - distance2(t - self.mu, inverse(matrix))).clamp(min=0)
 
     def expectation(self, basis: PlaneBasis, angles: int = ANGLES) -> Tensor:
         """As in :class:`PlaneDensity`, exact along each of equally spaced directions.
@@ -172,15 +175,15 @@ class Paraboloid(PlaneDensity):
         """
         if angles < 1:
             raise ArgumentError("angles", angles, "at least 1")
-        factor = self._radius2.sqrt()[..., None, None] * _cholesky(self.sigma)
+        factor = _cholesky(self.support()[1])
         centres, precisions = basis.centres.to(self.mu), basis.precisions(self.mu)
         with torch.autocast(self.mu.device.type, enabled=False):  # it would round the factor
             return _DiscExpectation.apply(self.mu, factor, centres, precisions, angles)
 
     @staticmethod
-    def _sigma_of_covariance(covariance: Tensor) -> Tensor:
-        scale = 9 * math.pi * determinant(covariance).sqrt()
-        return scale[..., None, None] * covariance
+    def _covariance_of_sigma(sigma: Tensor) -> Tensor:
+        radius2 = 2 / (math.pi * determinant(sigma).sqrt()).sqrt()  # of the support, by sigma
+        return radius2[..., None, None] / 6 * sigma
 
 
 class _DiscExpectation(Function):
