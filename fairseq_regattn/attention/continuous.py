@@ -101,10 +101,10 @@ class LineAttention(Attention):
         expected = density.expectation(self.regression.basis)  # bsz x n x N
         context = torch.bmm(expected.to(memory.values), memory.coefficients)
         present = ~memory.padding_mask.unsqueeze(1)
-        half_bin = 0.5 / present.sum(2, keepdim=True).clamp(min=1)  # bsz x 1 x 1
+        lengths = present.sum(2, keepdim=True, dtype=memory.places.dtype)  # bsz x 1 x 1
+        half_bin = 0.5 / lengths.clamp(min=1)
         middles = memory.places.squeeze(-1).unsqueeze(1)
-        cdf = density.per_point().cdf
-        masses = cdf(middles + half_bin) - cdf(middles - half_bin)
+        masses = density.per_point().mass(middles - half_bin, middles + half_bin)
         return context, _normalised(masses * present).to(memory.values)
 
 

@@ -17,6 +17,7 @@ from fairseq_regattn.continuous._integrals import (
     closed_form,
     gauss_legendre,
     normal,
+    normal_between,
 )
 from fairseq_regattn.continuous.basis import LineBasis
 from fairseq_regattn.errors import ArgumentError
@@ -82,7 +83,7 @@ class LineDensity:
         return density
 
     def per_point(self: _Self) -> _Self:
-        """The same densities, ``... x 1``, whose `pdf` and `cdf` take many points for each."""
+        """The same densities, ``... x 1``: `pdf`, `cdf` and `mass` take many points for each."""
         return self._unchecked(self.mu.unsqueeze(-1), self.sigma2.unsqueeze(-1))
 
     @property
@@ -112,6 +113,10 @@ class LineDensity:
         """The mass below `t`, of a shape that broadcasts with mu's."""
         raise NotImplementedError
 
+    def mass(self, start: Tensor, end: Tensor) -> Tensor:
+        """What lies between: never negative, and as precise above mu as below."""
+        raise NotImplementedError
+
     def expectation(self, basis: LineBasis) -> Tensor:
         """``r = E_p[psi(t)]``: mu's shape ``... x N``, in closed form (paper B, section 4)."""
         raise NotImplementedError
@@ -137,6 +142,10 @@ class Gaussian(LineDensity):
 
     def cdf(self, t: Tensor) -> Tensor:
         return torch.special.ndtr((t - self.mu) / self.sigma2.sqrt())
+
+    def mass(self, start: Tensor, end: Tensor) -> Tensor:
+        sigma = self.sigma2.sqrt()
+        return normal_between((start - self.mu) / sigma, (end - self.mu) / sigma)
 
     def expectation(self, basis: LineBasis) -> Tensor:
         # Autograd of this closed form is the covariance of phi and psi.
@@ -194,6 +203,13 @@ class _Truncated(LineDensity):
             for power, factor in _polynomial(self.power).items()
         )
         return 0.5 + self._normaliser() * sum(terms)
+
+    def mass(self, start: Tensor, end: Tensor) -> Tensor:
+        low, high = (((t - self.mu) / self.half_width).clamp(-1, 1) for t in (start, end))
+        middle, half = (low + high) / 2, (high - low) / 2
+        nodes = gauss_legendre(self.power + 1)  # exact
+        parts = (w * (1 - (middle + half * u).square()) ** self.power for u, w in nodes)
+        return self._normaliser() * half * sum(parts)
 
     def expectation(self, basis: LineBasis) -> Tensor:
         """As in :class:`LineDensity`. Differentiable once: a second time raises RuntimeError."""

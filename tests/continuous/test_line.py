@@ -71,6 +71,9 @@ def test_values(kind, mean, deviation):
     np.testing.assert_allclose(heights * deviation, by_hand.pdf(t) * deviation, atol=1e-9)
     below = [by_hand.integral(by_hand.pdf, below) for below in t]
     np.testing.assert_allclose(density.cdf(torch.from_numpy(t)), below, atol=1e-9)
+    points = torch.from_numpy(t)
+    parts = density.mass(points[:-1], points[1:])
+    np.testing.assert_allclose(parts, np.diff(below), atol=1e-9)
     functions = basis()
     expected = by_hand.expectation(functions.centres.numpy(), functions.widths.numpy())
     np.testing.assert_allclose(density.expectation(functions), expected, atol=1e-9)
@@ -117,6 +120,7 @@ def test_gradcheck(kind):
         assert gradcheck(lambda *given: build(*given).expectation(basis()), inputs)
         assert gradcheck(lambda *given: build(*given).pdf(t), inputs)
         assert gradcheck(lambda *given: build(*given).cdf(t), inputs)
+        assert gradcheck(lambda *given: build(*given).mass(t - 0.1, t), inputs)
         assert gradcheck(lambda *given: build(*given).variance, inputs)
 
 
@@ -320,11 +324,35 @@ def test_per_point(kind):
     means, variances = some_means(kind, 6)
     density = kind.from_moments(means.view(2, 3), variances.view(2, 3))
     t = torch.linspace(0, 1, 5, dtype=F64)
+    torch.testing.assert_close(
+        density.per_point().mass(t[:-1], t[1:]), density.per_point().cdf(t).diff()
+    )
     for name in ("pdf", "cdf"):
         found = getattr(density.per_point(), name)(t)
         assert found.shape == (2, 3, 5)
         for number, point in enumerate(t):
             torch.testing.assert_close(found[..., number], getattr(density, name)(point))
+
+
+@every_density
+def test_small_masses(kind):
+    """Relative to themselves: in float32, of small bins, on either side of the middle."""
+    precise = kind.from_moments(tensor(0.5), tensor(0.04))
+    density = kind.from_moments(torch.tensor(0.5), torch.tensor(0.04))
+    starts = torch.linspace(0.1, 0.9, 2000)[:-1]
+    found = density.mass(starts, starts + 1e-4)
+    expected = precise.mass(starts.double(), (starts + 1e-4).double())
+    torch.testing.assert_close(found.double(), expected, rtol=1e-3, atol=0)
+    by_pdf = precise.pdf(starts.double() + 0.5e-4) * 1e-4
+    torch.testing.assert_close(expected, by_pdf, rtol=2e-3, atol=0)
+    assert (kind.from_moments(torch.tensor(0.5), torch.tensor(0.3)).mass(starts, starts) == 0).all()
+
+
+def test_both_tails_of_a_gaussian():
+    density = Gaussian(torch.tensor(0.5), torch.tensor(0.01))
+    right = density.mass(torch.tensor([1.5]), torch.tensor([2.0]))
+    assert right.item() == pytest.approx(7.6199e-24, rel=1e-3)
+    torch.testing.assert_close(density.mass(torch.tensor([-1.0]), torch.tensor([-0.5])), right)
 
 
 @every_density

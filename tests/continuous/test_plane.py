@@ -344,7 +344,9 @@ def test_wrong_matrices(kind, sigma):
 
 
 @every_density
-@pytest.mark.parametrize("point", [[0.0, math.nan], [math.inf, 0.0], [0.0], [0.0] * 3, 0.0], ids=str)
+@pytest.mark.parametrize(
+    "point", [[0.0, math.nan], [math.inf, 0.0], [0.0], [0.0] * 3, 0.0], ids=str
+)
 def test_wrong_points(kind, point):
     with pytest.raises(ArgumentError, match=r"^mu must be ... x 2 finite numbers, got tensor"):
         kind(tensor(point), tensor(EYE))
@@ -424,7 +426,11 @@ def test_units_translation_and_mirror(kind, mean, covariance, shift, unit):
     functions = narrow_enough(covariance)
     result = kind.from_moments(mean, covariance).expectation(functions, 256)
     covariance = covariance + MIN_VARIANCE * torch.eye(2, dtype=F64)
-    for matrix in (unit * tensor(EYE), tensor([[-1.0, 0.0], [0.0, 1.0]]), tensor([[0, 1.0], [1, 0]])):
+    for matrix in (
+        unit * tensor(EYE),
+        tensor([[-1.0, 0.0], [0.0, 1.0]]),
+        tensor([[0, 1.0], [1, 0]]),
+    ):
         moved = PlaneBasis(
             functions.centres @ matrix.T + shift, matrix @ functions.covariances @ matrix.T
         )
