@@ -80,7 +80,7 @@ CONTESTANTS: Dict[str, Callable[[Sequences], None]] = {
     "continuous softmax, B given": partial(Sequences.continuous, kind=Gaussian.from_moments),
     "continuous sparsemax, B given": partial(Sequences.continuous, kind=Parabola.from_moments),
     "B, G given": Sequences.known,
-    "G": Sequences.solve,
+    "G, once a length": Sequences.solve,
 }
 
 

@@ -65,7 +65,7 @@ def test_continuous(run_script):
             "continuous softmax, B given",
             "continuous sparsemax, B given",
             "B, G given",
-            "G",
+            "G, once a length",
         )
     ]
     assert all(list(table["rows"]) == ["5", "20"] for table in contestants)
