@@ -1,6 +1,5 @@
 """Attention by a density over the sentence, or over an image (paper B)."""
 
-import math
 from typing import Dict, Optional, Tuple, Type
 
 import torch
@@ -88,10 +87,14 @@ class LineAttention(Attention):
     def read(self, weights: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
         mean, variance = _moments(weights, memory.places)
         density = self.density.from_moments(mean.squeeze(-1), variance.flatten(-3))
-        context, shown = _read(density, memory, self.regression)
+        context, shown = self.read_density(density, memory)
         if self.combine == "sum":
             context = context + torch.bmm(weights, memory.values)
         return context, shown
+
+    def read_density(self, density: LineDensity, memory: Memory) -> Tuple[Tensor, Tensor]:
+        """The context of densities ``bsz x n``, and their weights ``bsz x n x src_len``."""
+        return _read(density, memory, self.regression)
 
 
 class PredictedLineAttention(nn.Module):
@@ -227,7 +230,8 @@ def build_regression(basis: int, widths: str) -> RidgeRegression:
         spread = [float(width) for width in widths.split(",")]
     except ValueError:
         spread = []
-    if not spread or not all(0 < width < math.inf for width in spread):
+    numbers = torch.tensor(spread)  # in the basis' precision
+    if not spread or not bool(((numbers > 0) & numbers.isfinite()).all()):
         allowed = "numbers > 0 with commas between them"
         raise UsageError(f"--attention-basis-widths must be {allowed}, got {widths!r}")
     if basis < 1 or basis % len(spread):
@@ -249,23 +253,24 @@ def _as_function(memory: Memory, regression: RidgeRegression) -> Memory:
 def _read(
     density: LineDensity, memory: Memory, regression: RidgeRegression
 ) -> Tuple[Tensor, Tensor]:
-    """The context of densities ``bsz x n``, and their weights ``bsz x n x src_len``."""
+    """As :meth:`LineAttention.read_density`."""
     expected = density.expectation(regression.basis)  # bsz x n x N
     context = torch.bmm(expected.to(memory.values), memory.coefficients)
     present = ~memory.padding_mask.unsqueeze(1)
-    half_bin = 0.5 / present.sum(2, keepdim=True).clamp(min=1)  # bsz x 1 x 1
+    lengths = present.sum(2, keepdim=True, dtype=memory.places.dtype)  # bsz x 1 x 1
+    half_bin = 0.5 / lengths.clamp(min=1)
     middles = memory.places.transpose(1, 2)
-    cdf = density.per_point().cdf
-    masses = cdf(middles + half_bin) - cdf(middles - half_bin)
+    masses = density.per_point().mass(middles - half_bin, middles + half_bin)
     return context, _normalised(masses * present).to(memory.values)
 
 
 def _moments(weights: Tensor, places: Tensor) -> Tuple[Tensor, Tensor]:
     """Means ``bsz x n x axes`` and covariances ``bsz x n x axes x axes`` of weights on places."""
     weights = weights.to(places)
-    mean = torch.bmm(weights, places)
-    offsets = places.unsqueeze(1) - mean.unsqueeze(2)  # bsz x n x src_len x axes
-    return mean, (weights.unsqueeze(-1) * offsets).transpose(-1, -2) @ offsets
+    with torch.autocast(places.device.type, enabled=False):  # variances are small
+        mean = torch.bmm(weights, places)
+        offsets = places.unsqueeze(1) - mean.unsqueeze(2)  # bsz x n x src_len x axes
+        return mean, (weights.unsqueeze(-1) * offsets).transpose(-1, -2) @ offsets
 
 
 def _normalised(masses: Tensor) -> Tensor:

@@ -6,11 +6,12 @@ larger than the answer by powers of its width. There a quadrature with few nodes
 
 import math
 from functools import cache
-from typing import List, Tuple
+from typing import Any, List, Tuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 
 @cache
@@ -68,3 +69,19 @@ def closed_form(mean: Tensor, width: Tensor, degree: int, lower: float) -> List[
         boundary = at_high - lower ** (j - 1) * at_low
         moments.append(mean * moments[-1] + (j - 1) * width.square() * moments[-2] - boundary)
     return moments[: degree + 1]
+
+
+class Once(Function):
+    """A derivative as it is, of `inputs` that nobody may differentiate it for.
+
+    torch's ``once_differentiable`` does not notice where the gradient handed in is a constant, and
+    then leaves a term of the second derivative out.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, derivative: Tensor, *inputs: Tensor) -> Tensor:
+        return derivative.view_as(derivative)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Any, ...]:
+        raise RuntimeError("expectations of truncated densities are differentiable once only")

@@ -55,6 +55,7 @@ class LineBasis(nn.Module):
 
     def forward(self, t: Tensor) -> Tensor:
         """``...`` -> ``... x N``."""
+        _check_floats(t)
         centres, widths = self.centres.to(t), self.widths.to(t)
         return normal((t.unsqueeze(-1) - centres) / widths) / widths
 
@@ -72,7 +73,6 @@ class PlaneBasis(nn.Module):
 
     centres: Tensor
     covariances: Tensor
-    precisions: Tensor
 
     def __init__(self, centres: Tensor, covariances: Tensor):
         super().__init__()
@@ -82,8 +82,6 @@ class PlaneBasis(nn.Module):
         _check("covariances", covariances, fits, allowed)
         self.register_buffer("centres", centres.detach(), persistent=False)
         self.register_buffer("covariances", covariances.detach(), persistent=False)
-        inverses = torch.linalg.inv(covariances.detach().double()).to(covariances)
-        self.register_buffer("precisions", inverses, persistent=False)
 
     @classmethod
     def grid(cls, side: int, variance: float) -> "PlaneBasis":
@@ -101,6 +99,10 @@ class PlaneBasis(nn.Module):
         centres = torch.cartesian_prod(axis, axis)
         return cls(centres, (variance * torch.eye(2)).expand(len(centres), 2, 2))
 
+    def precisions(self, like: Tensor) -> Tensor:
+        """The covariances' inverses, in this precision (that of half precision has no room)."""
+        return inverse(self.covariances.to(like))
+
     def double_precision(self) -> "PlaneBasis":
         """The same functions in float64, on the CPU."""
         return PlaneBasis(self.centres.cpu().double(), self.covariances.cpu().double())
@@ -110,23 +112,51 @@ class PlaneBasis(nn.Module):
 
     def forward(self, t: Tensor) -> Tensor:
         """``... x 2`` -> ``... x N``."""
+        _check_floats(t)
         offset = t.unsqueeze(-2) - self.centres.to(t)
-        return plane_normal(offset, self.precisions.to(t))
+        return plane_normal(offset, self.precisions(t))
 
 
 def plane_normal(offset: Tensor, precision: Tensor) -> Tensor:
     """The bivariate normal density at ``... x 2`` from its mean; precisions ``... x 2 x 2``."""
+    return torch.exp(-0.5 * distance2(offset, precision)) * (
+        determinant(precision).sqrt() / (2 * math.pi)
+    )
+
+
+def distance2(offset: Tensor, precision: Tensor) -> Tensor:
+    """``offset' precision offset``, of ``... x 2`` and symmetric ``... x 2 x 2``."""
     x, y = offset.unbind(-1)
-    (a, b), c = precision[..., 0, :].unbind(-1), precision[..., 1, 1]
-    distance = a * x.square() + 2 * b * x * y + c * y.square()
-    return torch.exp(-0.5 * distance) * (a * c - b.square()).sqrt() / (2 * math.pi)
+    a, b, c = precision[..., 0, 0], precision[..., 0, 1], precision[..., 1, 1]
+    return a * x.square() + 2 * b * x * y + c * y.square()
+
+
+def inverse(matrices: Tensor) -> Tensor:
+    """Of symmetric ``... x 2 x 2``."""
+    a, b, c = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 1, 1]
+    adjugate = torch.stack([c, -b, -b, a], -1).unflatten(-1, (2, 2))
+    return adjugate / determinant(matrices)[..., None, None]
+
+
+def determinant(matrices: Tensor) -> Tensor:
+    """Of symmetric ``... x 2 x 2``."""
+    (a, b), (c, d) = (matrices[..., row, :].unbind(-1) for row in (0, 1))
+    return a * d - b * c  # not b^2: gradients are symmetric, too
 
 
 def positive_definite(matrices: Tensor) -> bool:
-    """Whether all of ``... x 2 x 2`` are symmetric and positive definite; False for NaN."""
-    a, b, c = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 1, 1]
-    symmetric = torch.isclose(b, matrices[..., 1, 0], rtol=1e-4, atol=0.0)
-    return bool((symmetric & (a > 0) & (c > 0) & (a * c - b.square() > 0)).all())
+    """Whether these are ``... x 2 x 2``, finite, symmetric and positive definite."""
+    if matrices.shape[-2:] != (2, 2) or not matrices.is_floating_point():
+        return False
+    a, c, size = matrices[..., 0, 0], matrices[..., 1, 1], determinant(matrices)
+    skew = (matrices[..., 0, 1] - matrices[..., 1, 0]).abs()
+    symmetric = skew <= 1e-4 * torch.maximum(a, c)
+    return bool((symmetric & (a > 0) & (c > 0) & (size > 0) & size.isfinite()).all())
+
+
+def _check_floats(t: Tensor) -> None:
+    if not t.is_floating_point():
+        raise ArgumentError("t", t, "of a floating point type")
 
 
 def _check(name: str, value: Tensor, fits: bool, allowed: str) -> None:

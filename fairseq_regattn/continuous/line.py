@@ -11,12 +11,13 @@ from typing import Any, Tuple, Type, TypeVar
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fairseq_regattn.continuous._integrals import (
+    Once,
     closed_form,
     gauss_legendre,
     normal,
+    normal_between,
 )
 from fairseq_regattn.continuous.basis import LineBasis
 from fairseq_regattn.errors import ArgumentError
@@ -28,6 +29,8 @@ _BROAD, _NODES = 0.5, 20
 """Basis functions at least so wide, in half-widths of the support, are integrated numerically with
 an error of 1e-14 of their highest value; closed forms are as good for narrower ones."""
 
+_NEGATIVE = "< 0, and finite as sigma2 = -1 / (2 theta_2) is"
+
 _Self = TypeVar("_Self", bound="LineDensity")
 
 
@@ -36,15 +39,17 @@ class LineDensity:
 
     Args:
         mu: where the scores are highest, any shape, in units of the sentence's length.
-        sigma2: ``1 / -f''``, the same shape; > 0.
+        sigma2: ``1 / -f''``, of a shape that broadcasts with mu's; > 0.
 
     Raises:
-        ArgumentError: sigma2 not > 0 or mu not finite, anywhere. This waits for a GPU, once.
+        ArgumentError: sigma2 not > 0 or mu not finite, anywhere, shapes that do not fit, or whole
+            numbers. This waits for a GPU, once.
     """
 
     def __init__(self, mu: Tensor, sigma2: Tensor):
         _check("mu", mu, mu.isfinite(), "finite")
         _check("sigma2", sigma2, (sigma2 > 0) & sigma2.isfinite(), "finite and > 0")
+        check_shapes("sigma2", sigma2, "mu", mu)
         self.mu, self.sigma2 = torch.broadcast_tensors(mu, sigma2)
 
     @classmethod
@@ -52,11 +57,15 @@ class LineDensity:
         """From canonical parameters ``... x 2``: ``f(t) = theta_1 t + theta_2 t^2 + const``.
 
         Raises:
-            ArgumentError: theta_2 not < 0.
+            ArgumentError: theta_2 not < 0, or not finite as theta_1 has to be.
         """
+        if theta.shape[-1:] != (2,):
+            raise ArgumentError("theta", theta.detach(), "... x 2 numbers")
         first, second = theta.unbind(-1)
-        _check("theta[..., 1]", second, second < 0, "< 0")
-        return cls(-first / (2 * second), -1 / (2 * second))
+        mu, sigma2 = -first / (2 * second), -0.5 / second
+        _check("theta[..., 1]", second, (second < 0) & (sigma2 > 0) & sigma2.isfinite(), _NEGATIVE)
+        _check("theta[..., 0]", first, mu.isfinite(), "finite, as mu = theta_1 sigma2 is")
+        return cls(mu, sigma2)
 
     @classmethod
     def from_moments(cls: Type[_Self], mean: Tensor, variance: Tensor) -> _Self:
@@ -82,7 +91,7 @@ class LineDensity:
         return density
 
     def per_point(self: _Self) -> _Self:
-        """The same densities, ``... x 1``, whose `pdf` and `cdf` take many points for each."""
+        """The same densities, ``... x 1``: `pdf`, `cdf` and `mass` take many points for each."""
         return self._unchecked(self.mu.unsqueeze(-1), self.sigma2.unsqueeze(-1))
 
     @property
@@ -112,6 +121,10 @@ class LineDensity:
         """The mass below `t`, of a shape that broadcasts with mu's."""
         raise NotImplementedError
 
+    def mass(self, start: Tensor, end: Tensor) -> Tensor:
+        """What lies between: never negative, and as precise above mu as below."""
+        raise NotImplementedError
+
     def expectation(self, basis: LineBasis) -> Tensor:
         """``r = E_p[psi(t)]``: mu's shape ``... x N``, in closed form (paper B, section 4)."""
         raise NotImplementedError
@@ -137,6 +150,10 @@ class Gaussian(LineDensity):
 
     def cdf(self, t: Tensor) -> Tensor:
         return torch.special.ndtr((t - self.mu) / self.sigma2.sqrt())
+
+    def mass(self, start: Tensor, end: Tensor) -> Tensor:
+        sigma = self.sigma2.sqrt()
+        return normal_between((start - self.mu) / sigma, (end - self.mu) / sigma)
 
     def expectation(self, basis: LineBasis) -> Tensor:
         # Autograd of this closed form is the covariance of phi and psi.
@@ -167,7 +184,8 @@ class _Truncated(LineDensity):
         """The support is ``mu`` plus and minus this."""
         # at mu: (half_width^2 / (2 power sigma2))^power = normaliser / half_width
         k = self.power
-        return (self._normaliser() * (2 * k * self.sigma2) ** k) ** (1 / (2 * k + 1))
+        scale = (self._normaliser() * (2 * k) ** k) ** (1 / (2 * k + 1))
+        return scale * self.sigma2 ** (k / (2 * k + 1))
 
     @property
     def variance(self) -> Tensor:
@@ -176,8 +194,8 @@ class _Truncated(LineDensity):
     @classmethod
     def _sigma2_of_variance(cls, variance: Tensor) -> Tensor:
         k = cls.power
-        half_width = ((2 * k + 3) * variance).sqrt()
-        return (half_width ** (2 * k + 1) / cls._normaliser()) ** (1 / k) / (2 * k)
+        scale = cls._normaliser() ** (1 / k) * 2 * k
+        return ((2 * k + 3) * variance) ** ((2 * k + 1) / (2 * k)) / scale
 
     def support(self) -> Tuple[Tensor, Tensor]:
         return self.mu - self.half_width, self.mu + self.half_width
@@ -193,6 +211,13 @@ class _Truncated(LineDensity):
             for power, factor in _polynomial(self.power).items()
         )
         return 0.5 + self._normaliser() * sum(terms)
+
+    def mass(self, start: Tensor, end: Tensor) -> Tensor:
+        low, high = (((t - self.mu) / self.half_width).clamp(-1, 1) for t in (start, end))
+        middle, half = (low + high) / 2, (high - low) / 2
+        nodes = gauss_legendre(self.power + 1)  # exact
+        parts = (w * (1 - (middle + half * u).square()) ** self.power for u, w in nodes)
+        return self._normaliser() * half * sum(parts)
 
     def expectation(self, basis: LineBasis) -> Tensor:
         """As in :class:`LineDensity`. Differentiable once: a second time raises RuntimeError."""
@@ -240,6 +265,7 @@ class _TruncatedExpectation(Function):
         power: int,
         scale: float,
     ) -> Tensor:
+        inputs = mu, half_width
         mu, half_width = mu.unsqueeze(-1), half_width.unsqueeze(-1)
         mean, width = (centres - mu) / half_width, widths / half_width
         broad = width >= _BROAD
@@ -264,14 +290,14 @@ class _TruncatedExpectation(Function):
                 total.add_(part, alpha=factor)
 
         result, *derivatives = (torch.where(broad, *pair) for pair in zip(numeric, exact))
-        ctx.save_for_backward(*derivatives)
+        ctx.save_for_backward(*derivatives, *inputs)
         return result
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tuple[Any, ...]:
-        by_mu, by_width = ((grad * part).sum(-1) for part in ctx.saved_tensors)
-        return by_mu, by_width, None, None, None, None
+        *derivatives, mu, half_width = ctx.saved_tensors
+        found = [Once.apply((grad * part).sum(-1), mu, half_width) for part in derivatives]
+        return *found, None, None, None, None
 
 
 def _polynomial(power: int) -> dict:
@@ -284,5 +310,16 @@ def _integral(polynomial: dict, moments: Any) -> Tensor:
 
 
 def _check(name: str, value: Tensor, fine: Tensor, allowed: str) -> None:
+    if not value.is_floating_point():
+        raise ArgumentError(name, value, "of a floating point type")
     if not bool(fine.all()):
         raise ArgumentError(name, value.detach()[~fine].flatten()[0].item(), allowed)
+
+
+def check_shapes(name: str, value: Tensor, other: str, its: Tensor, axes: int = 0) -> None:
+    """Refuse shapes that do not broadcast; the last are `axes` of `other`, twice that of `name`."""
+    try:
+        torch.broadcast_shapes(value.shape[: value.dim() - 2 * axes], its.shape[: its.dim() - axes])
+    except RuntimeError:
+        allowed = f"of a shape that broadcasts with {other}'s {tuple(its.shape)}"
+        raise ArgumentError(name, tuple(value.shape), allowed) from None

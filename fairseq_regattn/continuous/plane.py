@@ -6,11 +6,17 @@ from typing import Any, Tuple, Type, TypeVar
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
-from fairseq_regattn.continuous._integrals import gaussian_moments
-from fairseq_regattn.continuous.basis import PlaneBasis, plane_normal, positive_definite
-from fairseq_regattn.continuous.line import MIN_VARIANCE
+from fairseq_regattn.continuous._integrals import Once, gaussian_moments
+from fairseq_regattn.continuous.basis import (
+    PlaneBasis,
+    determinant,
+    distance2,
+    inverse,
+    plane_normal,
+    positive_definite,
+)
+from fairseq_regattn.continuous.line import MIN_VARIANCE, check_shapes
 from fairseq_regattn.errors import ArgumentError
 
 ANGLES = 128
@@ -25,7 +31,8 @@ _Self = TypeVar("_Self", bound="PlaneDensity")
 class PlaneDensity:
     """A batch of densities over the plane, each the mapping of one quadratic score.
 
-    The score is ``f(t) = -1/2 (t - mu)' Sigma^-1 (t - mu)`` (paper B, section 2).
+    The score is ``f(t) = -1/2 (t - mu)' Sigma^-1 (t - mu)`` (paper B, section 2). The attribute
+    `covariance`, ``... x 2 x 2``, is the density's: ``E_p[(t - mean) (t - mean)']``.
 
     Args:
         mu: ``... x 2``, where the scores are highest, in units of the image's sides.
@@ -36,27 +43,27 @@ class PlaneDensity:
     """
 
     def __init__(self, mu: Tensor, sigma: Tensor):
-        if mu.shape[-1:] != (2,) or not bool(mu.isfinite().all()):
-            raise ArgumentError("mu", mu.detach(), "... x 2 finite numbers")
-        if sigma.shape[-2:] != (2, 2) or not positive_definite(sigma.detach()):
-            allowed = "... x 2 x 2, symmetric and positive definite"
+        _check_points("mu", mu)
+        if not positive_definite(sigma.detach()):
+            allowed = "... x 2 x 2, finite, symmetric and positive definite"
             raise ArgumentError("sigma", sigma.detach(), allowed)
-        shape = torch.broadcast_shapes(mu.shape[:-1], sigma.shape[:-2])
-        self.mu = mu.expand(*shape, 2)
-        self.sigma = sigma.expand(*shape, 2, 2)
+        check_shapes("sigma", sigma, "mu", mu, 1)
+        self._set(mu, self._covariance_of_sigma(sigma))
 
     @classmethod
     def from_theta(cls: Type[_Self], linear: Tensor, quadratic: Tensor) -> _Self:
         """From canonical parameters: ``f(t) = linear' t + t' quadratic t + const``.
 
         Raises:
-            ArgumentError: `quadratic` is not negative definite.
+            ArgumentError: `quadratic` is not negative definite, or `linear` not finite.
         """
+        _check_points("linear", linear)
         if not positive_definite(-quadratic.detach()):
-            raise ArgumentError("quadratic", quadratic.detach(), "symmetric and negative definite")
-        sigma = torch.linalg.inv(-2 * quadratic)
-        sigma = (sigma + sigma.mT) / 2
-        return cls((sigma @ linear.unsqueeze(-1)).squeeze(-1), sigma)
+            allowed = "... x 2 x 2, finite, symmetric and negative definite"
+            raise ArgumentError("quadratic", quadratic.detach(), allowed)
+        check_shapes("quadratic", quadratic, "linear", linear, 1)
+        sigma = inverse(-quadratic - quadratic.mT)
+        return cls((sigma * linear.unsqueeze(-2)).sum(-1), sigma)
 
     @classmethod
     def from_moments(cls: Type[_Self], mean: Tensor, covariance: Tensor) -> _Self:
@@ -66,17 +73,24 @@ class PlaneDensity:
         is checked, and NaN gives NaN.
         """
         floor = MIN_VARIANCE * torch.eye(2, dtype=covariance.dtype, device=covariance.device)
-        return cls._unchecked(mean, cls._sigma_of_covariance(covariance + floor))
+        return cls._unchecked(mean, covariance + floor)
 
     @classmethod
-    def _unchecked(cls: Type[_Self], mu: Tensor, sigma: Tensor) -> _Self:
+    def _unchecked(cls: Type[_Self], mu: Tensor, covariance: Tensor) -> _Self:
         density = cls.__new__(cls)
-        density.mu, density.sigma = mu, sigma
+        density._set(mu, covariance)
         return density
+
+    def _set(self, mu: Tensor, covariance: Tensor) -> None:
+        # The covariance is what is kept: next to singular ones do not bear the way by sigma.
+        shape = torch.broadcast_shapes(mu.shape[:-1], covariance.shape[:-2])
+        symmetric = (covariance + covariance.mT) / 2  # and so is the gradient
+        self.mu = mu.expand(*shape, 2)
+        self.covariance = symmetric.expand(*shape, 2, 2)
 
     def per_point(self: _Self) -> _Self:
         """The same densities, ``... x 1``, whose `pdf` takes many points for each."""
-        return self._unchecked(self.mu.unsqueeze(-2), self.sigma.unsqueeze(-3))
+        return self._unchecked(self.mu.unsqueeze(-2), self.covariance.unsqueeze(-3))
 
     @property
     def mean(self) -> Tensor:
@@ -84,8 +98,8 @@ class PlaneDensity:
         return self.mu
 
     @property
-    def covariance(self) -> Tensor:
-        """``E_p[(t - mean) (t - mean)']``, ``... x 2 x 2``."""
+    def sigma(self) -> Tensor:
+        """Of the score, ``... x 2 x 2``."""
         raise NotImplementedError
 
     def support(self) -> Tuple[Tensor, Tensor]:
@@ -101,7 +115,7 @@ class PlaneDensity:
         raise NotImplementedError
 
     @staticmethod
-    def _sigma_of_covariance(covariance: Tensor) -> Tensor:
+    def _covariance_of_sigma(sigma: Tensor) -> Tensor:
         raise NotImplementedError
 
 
@@ -109,67 +123,67 @@ class PlaneGaussian(PlaneDensity):
     """Continuous softmax: ``N(mu, Sigma)``. Differentiable any number of times."""
 
     @property
-    def covariance(self) -> Tensor:
-        return self.sigma
+    def sigma(self) -> Tensor:
+        return self.covariance
 
     def support(self) -> Tuple[Tensor, Tensor]:
-        return self.mu, torch.full_like(self.sigma, math.inf)
+        return self.mu, torch.full_like(self.covariance, math.inf)
 
     def pdf(self, t: Tensor) -> Tensor:
-        return plane_normal(t - self.mu, _inverse(self.sigma))
+        return plane_normal(t - self.mu, inverse(self.covariance))
 
     def expectation(self, basis: PlaneBasis, angles: int = ANGLES) -> Tensor:
         """As in :class:`PlaneDensity`, in closed form, without `angles`."""
         # Autograd of this closed form is the covariance of phi and psi.
-        total = self.sigma.unsqueeze(-3) + basis.covariances.to(self.mu)
-        return plane_normal(self.mu.unsqueeze(-2) - basis.centres.to(self.mu), _inverse(total))
+        total = self.covariance.unsqueeze(-3) + basis.covariances.to(self.mu)
+        return plane_normal(self.mu.unsqueeze(-2) - basis.centres.to(self.mu), inverse(total))
 
     @staticmethod
-    def _sigma_of_covariance(covariance: Tensor) -> Tensor:
-        return covariance
+    def _covariance_of_sigma(sigma: Tensor) -> Tensor:
+        return sigma
 
 
 class Paraboloid(PlaneDensity):
-    """Continuous sparsemax: ``[f(t) - tau]_+``, a truncated paraboloid over an ellipse."""
+    """Continuous sparsemax: ``[f(t) - tau]_+``, a truncated paraboloid over an ellipse.
+
+    With S of :meth:`support`, that is ``2 / (pi |S|^1/2) [1 - (t - mu)' S^-1 (t - mu)]_+``.
+    """
 
     @property
-    def _radius2(self) -> Tensor:
-        """``-2 lambda``: the support is ``(t - mu)' Sigma^-1 (t - mu) <= radius2``."""
-        return 2 / (math.pi * _determinant(self.sigma).sqrt()).sqrt()
-
-    @property
-    def covariance(self) -> Tensor:
-        return self.support()[1] / 6
+    def sigma(self) -> Tensor:
+        scale = 9 * math.pi * determinant(self.covariance).sqrt()
+        return scale[..., None, None] * self.covariance
 
     def support(self) -> Tuple[Tensor, Tensor]:
-        return self.mu, self._radius2[..., None, None] * self.sigma
+        return self.mu, 6 * self.covariance
 
     def pdf(self, t: Tensor) -> Tensor:
-        offset = (t - self.mu).unsqueeze(-1)
-        distance = (offset.mT @ _inverse(self.sigma) @ offset).flatten(-3)
-        return 0.5 * (self._radius2 - distance.squeeze(-1)).clamp(min=0)
+        matrix = self.support()[1]
+        height = 2 / (math.pi * determinant(matrix).sqrt())
+        return height * (1 - distance2(t - self.mu, inverse(matrix))).clamp(min=0)
 
     def expectation(self, basis: PlaneBasis, angles: int = ANGLES) -> Tensor:
         """As in :class:`PlaneDensity`, exact along each of equally spaced directions.
 
         Args:
-            angles: how many. Relative to a basis function's highest value, the error is about
-                ``2 exp(-(angles q)^2 / 2)``, where q is the function's smallest standard
-                deviation over the longest half axis of the support: below 1e-6 for
-                ``angles >= 5.4 / q``, and never better than rounding.
+            angles: how many. With q, a basis function's smallest standard deviation over the
+                longest half axis of the support, the error relative to the function's highest
+                value is below 1e-6 for ``angles >= max(12, 5.4 / q)``. For fewer it is at most
+                about ``2 exp(-(angles q)^2 / 2)``, if q is below 1/2 (and slower to fall if not).
 
         Differentiable once: a second time raises RuntimeError.
         """
         if angles < 1:
             raise ArgumentError("angles", angles, "at least 1")
         factor = _cholesky(self.support()[1])
-        centres, precisions = basis.centres.to(self.mu), basis.precisions.to(self.mu)
-        return _DiscExpectation.apply(self.mu, factor, centres, precisions, angles)
+        centres, precisions = basis.centres.to(self.mu), basis.precisions(self.mu)
+        with torch.autocast(self.mu.device.type, enabled=False):  # it would round the factor
+            return _DiscExpectation.apply(self.mu, factor, centres, precisions, angles)
 
     @staticmethod
-    def _sigma_of_covariance(covariance: Tensor) -> Tensor:
-        scale = 9 * math.pi * _determinant(covariance).sqrt()
-        return scale[..., None, None] * covariance
+    def _covariance_of_sigma(sigma: Tensor) -> Tensor:
+        radius2 = 2 / (math.pi * determinant(sigma).sqrt()).sqrt()  # of the support, by sigma
+        return radius2[..., None, None] / 6 * sigma
 
 
 class _DiscExpectation(Function):
@@ -198,12 +212,12 @@ class _DiscExpectation(Function):
         curvature = (ray * weighed).sum(-2)
         along = (offset * weighed).sum(-2)
         # |P^1/2 d|^2 less its part along the ray, without cancellation: det(P) cross^2 / curvature
-        determinant = _determinant(precisions).unsqueeze(-1)
+        size = determinant(precisions).unsqueeze(-1)
         cross = ray[..., 0, :] * offset[..., 1, :] - ray[..., 1, :] * offset[..., 0, :]
-        rest = determinant * cross.square() / curvature
+        rest = size * cross.square() / curvature
         width = curvature.rsqrt()
         # c exp(-rest / 2) sqrt(2 pi) width, times the step of the angle
-        height = determinant.sqrt() * (-0.5 * rest).exp() * width / math.sqrt(2 * math.pi)
+        height = size.sqrt() * (-0.5 * rest).exp() * width / math.sqrt(2 * math.pi)
         height = height * (2 * math.pi / angles)
         moments = gaussian_moments(along / curvature, width, 3, 0.0, _BROAD, _NODES)
         first, second, third = (height * moment for moment in moments[1:])  # r dr: one power more
@@ -215,34 +229,29 @@ class _DiscExpectation(Function):
         spread = 2 * (third @ products).unflatten(-1, (2, 2))
         identity = torch.eye(2, dtype=mu.dtype, device=mu.device)
         by_factor = scale * (spread - inside[..., None, None] * identity)
-        ctx.save_for_backward(by_mu, by_factor, factor)
+        ctx.save_for_backward(by_mu, by_factor, mu, factor)
         return scale * inside
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tuple[Any, ...]:
-        by_mu, by_factor, factor = ctx.saved_tensors
-        inverse = torch.linalg.inv(factor).mT
-        to_mu = inverse @ (grad.unsqueeze(-1) * by_mu).sum(-2).unsqueeze(-1)
-        to_factor = inverse @ (grad[..., None, None] * by_factor).sum(-3)
-        return to_mu.squeeze(-1), to_factor, None, None, None
-
-
-def _determinant(matrices: Tensor) -> Tensor:
-    return matrices[..., 0, 0] * matrices[..., 1, 1] - matrices[..., 0, 1].square()
-
-
-def _inverse(matrices: Tensor) -> Tensor:
-    """Of symmetric 2 x 2 matrices."""
-    a, b, c = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 1, 1]
-    adjugate = torch.stack([c, -b, -b, a], -1).unflatten(-1, (2, 2))
-    return adjugate / _determinant(matrices)[..., None, None]
+        by_mu, by_factor, mu, factor = ctx.saved_tensors
+        back = torch.linalg.inv(factor).mT
+        to_mu = back @ (grad.unsqueeze(-1) * by_mu).sum(-2).unsqueeze(-1)
+        to_factor = back @ (grad[..., None, None] * by_factor).sum(-3)
+        found = [Once.apply(part, mu, factor) for part in (to_mu.squeeze(-1), to_factor)]
+        return *found, None, None, None
 
 
 def _cholesky(matrices: Tensor) -> Tensor:
     """The lower triangular factor of symmetric 2 x 2 matrices."""
     first = matrices[..., 0, 0].sqrt()
     below = matrices[..., 1, 0] / first
-    last = (matrices[..., 1, 1] - below.square()).sqrt()
+    last = determinant(matrices).sqrt() / first
     rows = torch.stack([first, torch.zeros_like(first), below, last], -1)
     return rows.unflatten(-1, (2, 2))
+
+
+def _check_points(name: str, points: Tensor) -> None:
+    fits = points.shape[-1:] == (2,) and points.is_floating_point()
+    if not fits or not bool(points.isfinite().all()):
+        raise ArgumentError(name, points.detach(), "... x 2 finite numbers")

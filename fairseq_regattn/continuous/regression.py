@@ -1,6 +1,7 @@
 """Values as a function of position: ridge regression on basis functions (paper B, section 4)."""
 
-from typing import Dict, Tuple, Union
+import math
+from typing import Any, Dict, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,9 @@ from fairseq_regattn.errors import ArgumentError
 
 MARGIN = 0.5
 """How far a regression with margins reaches beyond each end, in lengths of the sequence."""
+
+KEPT = 1 << 24
+"""How many numbers a regression keeps, in matrices of the sizes it met last."""
 
 
 def positions(length: int, margin: bool = False) -> Tensor:
@@ -28,7 +32,7 @@ class RidgeRegression(nn.Module):
     """The matrix ``G`` for which ``V(t) = values' G psi(t)`` fits values at equal distances.
 
     ``values' G`` minimises ``sum_l |values_l - B psi(t_l)|^2 + penalty |B|^2`` over B. G depends
-    on the length only, and is computed in float64, once a length.
+    on the length only, and is computed in float64, once a length (within `KEPT`).
 
     Args:
         basis: a :class:`LineBasis` for sequences, a :class:`PlaneBasis` for grids.
@@ -36,15 +40,15 @@ class RidgeRegression(nn.Module):
         margin: also fit 0 beyond both ends (:func:`positions`), so that V falls to 0 there.
 
     Raises:
-        ArgumentError: `penalty` not > 0.
+        ArgumentError: `penalty` not finite and > 0.
     """
 
     def __init__(
         self, basis: Union[LineBasis, PlaneBasis], penalty: float = 0.01, margin: bool = False
     ):
         super().__init__()
-        if not penalty > 0:
-            raise ArgumentError("penalty", penalty, "a number > 0")
+        if not 0 < penalty < math.inf:
+            raise ArgumentError("penalty", penalty, "a finite number > 0")
         self.basis = basis
         self.penalty = penalty
         self.margin = margin
@@ -56,11 +60,22 @@ class RidgeRegression(nn.Module):
         In the basis' precision and on its device. Rows of a grid are its cells, row by row; the
         plane's first axis goes down, its second to the right.
         """
-        like = self.basis.centres
-        kept = self._matrices.get(size)
-        if kept is None or kept.device != like.device or kept.dtype != like.dtype:
-            kept = self._matrices[size] = self._solve(size).to(like)
-        return kept
+        matrix = self._matrices.pop(size, None)
+        if matrix is None:
+            with torch.inference_mode(False), torch.no_grad():  # training may use it later
+                matrix = self._solve(size).to(self.basis.centres)
+            total = matrix.numel() + sum(kept.numel() for kept in list(self._matrices.values()))
+            for oldest in list(self._matrices):
+                if total <= KEPT:
+                    break
+                gone = self._matrices.pop(oldest, matrix[:0])  # unless another thread was faster
+                total -= gone.numel()
+        self._matrices[size] = matrix  # the newest are last
+        return matrix
+
+    def _apply(self, *args: Any, **kwargs: Any) -> "RidgeRegression":
+        self._matrices = {}  # of a basis elsewhere, or of another precision
+        return super()._apply(*args, **kwargs)
 
     def _solve(self, size: Tuple[int, ...]) -> Tensor:
         axes = [positions(length, self.margin) for length in size]
