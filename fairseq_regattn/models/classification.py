@@ -1,4 +1,4 @@
-"""What the models that classify texts have in common."""
+"""What the models that classify texts, and questions about images, have in common."""
 
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -15,12 +15,12 @@ HEAD = "sentence_classification_head"
 """How fairseq's criterion ``sentence_prediction`` calls the output layer."""
 
 
-class AttentionClassifier(BaseFairseqModel):
+class Classifier(BaseFairseqModel):
     """Embeddings, attention and the output layer; a model of its own adds what attends to what.
 
     Args:
         cfg: complete options.
-        task: ``text_classification``.
+        task: with a dictionary, and `labels` in the order of the classes.
         features: size of what is classified.
         query_dim, value_dim: of the attention.
     """
@@ -28,21 +28,19 @@ class AttentionClassifier(BaseFairseqModel):
     arch = ""
     config: Any = None
     """The dataclass of its options."""
-    pairs = False
-    """Whether it reads pairs of texts."""
 
     def __init__(self, cfg: Any, task: Any, features: int, query_dim: int, value_dim: int):
         super().__init__()
         dictionary = task.source_dictionary
         pretrained = cfg.embed_path is not None
         self.words = Words(len(dictionary), cfg.embed_dim, dictionary.pad(), pretrained)
-        self.attention = attention_of(cfg, query_dim, value_dim)
+        self.attention = self.build_attention(cfg, query_dim, value_dim)
         self.dropout = nn.Dropout(cfg.dropout)
         self.classification_heads = nn.ModuleDict({HEAD: nn.Linear(features, len(task.labels))})
         self._max_positions = cfg.max_source_positions
 
     @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "AttentionClassifier":
+    def build_model(cls, cfg: Any, task: Any) -> "Classifier":
         """Build from flags or YAML, and draw the parameters.
 
         Glorot's uniform distribution for matrices, zero for biases. Pretrained vectors are the
@@ -53,17 +51,61 @@ class AttentionClassifier(BaseFairseqModel):
         """
         cfg = complete(cfg, cls.config)
         check_options(cfg)
+        cls.check_task(task)
+        model = cls(cfg, task)  # type: ignore[call-arg]  # a model's own
+        for module in model.modules():
+            if not isinstance(module, Words):
+                _draw(module)
+        return model
+
+    @classmethod
+    def check_task(cls, task: Any) -> None:
+        """
+        Raises:
+            UsageError: the model is for another task.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def build_attention(cfg: Any, query_dim: int, value_dim: int) -> nn.Module:
+        """What the model attends with."""
+        return attention_of(cfg, query_dim, value_dim)
+
+    def encode(
+        self,
+        rnn: nn.RNNBase,
+        inputs: Tensor,
+        lengths: Tensor,
+        start: Any,
+    ) -> Tuple[Tensor, Any]:
+        """States ``bsz x length x units`` of a recurrent layer from `start`, and its last one.
+
+        States are 0 on padding.
+        """
+        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        states, last = rnn(packed, start)
+        padded, _ = pad_packed_sequence(states, batch_first=True, total_length=inputs.size(1))
+        return padded, last
+
+    def max_positions(self) -> int:
+        """Longest text, in tokens."""
+        return self._max_positions
+
+
+class AttentionClassifier(Classifier):
+    """Attends to a text; for the task ``text_classification``."""
+
+    pairs = False
+    """Whether it reads pairs of texts."""
+
+    @classmethod
+    def check_task(cls, task: Any) -> None:
         pairs = getattr(task, "pairs", None)
         if pairs is None:
             raise UsageError(f"--arch {cls.arch} needs --task text_classification")
         if pairs != cls.pairs:
             there, wanted = ("two inputs", "one") if pairs else ("one input", "two")
             raise UsageError(f"the data have {there}, and --arch {cls.arch} reads {wanted}")
-        model = cls(cfg, task)  # type: ignore[call-arg]  # a model's own
-        for module in model.modules():
-            if not isinstance(module, Words):
-                _draw(module)
-        return model
 
     def forward(
         self,
@@ -98,22 +140,6 @@ class AttentionClassifier(BaseFairseqModel):
         """Features ``bsz x features`` and weights ``bsz x src_len``."""
         raise NotImplementedError
 
-    def encode(
-        self,
-        rnn: nn.RNNBase,
-        inputs: Tensor,
-        lengths: Tensor,
-        start: Any,
-    ) -> Tuple[Tensor, Any]:
-        """States ``bsz x length x units`` of a recurrent layer from `start`, and its last one.
-
-        States are 0 on padding.
-        """
-        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        states, last = rnn(packed, start)
-        padded, _ = pad_packed_sequence(states, batch_first=True, total_length=inputs.size(1))
-        return padded, last
-
     def read(self, query: Tensor, values: Tensor, lengths: Tensor) -> Tuple[Tensor, Tensor]:
         """Attend once: context ``bsz x value_dim`` and weights ``bsz x length``.
 
@@ -126,10 +152,6 @@ class AttentionClassifier(BaseFairseqModel):
         memory = self.attention.remember(values, mask)
         context, weights = self.attention(query.unsqueeze(1), memory)
         return context.squeeze(1), weights.squeeze(1)
-
-    def max_positions(self) -> int:
-        """Longest text, in tokens."""
-        return self._max_positions
 
 
 def _draw(module: nn.Module) -> None:
