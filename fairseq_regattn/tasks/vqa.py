@@ -34,8 +34,8 @@ class VQATaskConfig(FairseqDataclass):
 class VQATask(FairseqTask):
     """One of the most common answers to each question about an image.
 
-    For ``--criterion sentence_prediction`` (the most common answer) or ``vqa_bce`` (all answers that
-    people gave); both log the accuracy in percent: ``--best-checkpoint-metric accuracy
+    For ``--criterion sentence_prediction`` (the most common answer) or ``vqa_bce`` (all that people
+    gave); both log the accuracy in percent: ``--best-checkpoint-metric accuracy
     --maximize-best-checkpoint-metric``.
 
     Attributes:

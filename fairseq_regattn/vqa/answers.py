@@ -11,8 +11,8 @@ PEOPLE = 10
 ENOUGH = 3
 """An answer that so many have given is wholly right."""
 
-NUMBERS = dict(zip("none one two three four five six seven eight nine ten".split(), range(11)))
-NUMBERS["zero"] = 0
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+NUMBERS = {"none": 0, **{word: number for number, word in enumerate(DIGITS)}}
 ARTICLES = {"a", "an", "the"}
 PUNCTUATION = re.compile(r"[;/\[\]\"{}()=+\\_\-><@`?!]")
 POINT = re.compile(r"(?<!\d)\.(?!\d)")
@@ -31,7 +31,7 @@ def normalise(answer: str) -> str:
 
 
 def soft_score(count: float) -> float:
-    """What a model is trained to say of an answer that `count` people gave: ``min(count / 3, 1)``."""
+    """What a model learns to say of an answer that `count` people gave: ``min(count / 3, 1)``."""
     return min(count / ENOUGH, 1.0)
 
 

@@ -79,9 +79,8 @@ class Preparation:
             UsageError: there are none any more.
         """
         if split not in self.features:
-            raise UsageError(
-                f"there are no features of {split}, only of {', '.join(self.features)}"
-            )
+            known = ", ".join(self.features)
+            raise UsageError(f"there are no features of {split}, only of {known}")
         return Features.open(Path(self.features[split]), self.channels_first)
 
 

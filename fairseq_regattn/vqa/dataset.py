@@ -65,7 +65,7 @@ class VQADataset(FairseqDataset):
         self.images = np.array(images, dtype=np.int64)
         self.targets = np.array(targets, dtype=np.int64)
         # sparse counts of answers; those of question i are between starts[i] and starts[i + 1]
-        self.starts = np.searchsorted(rows, np.arange(len(tokens) + 1))
+        self.starts: np.ndarray = np.searchsorted(rows, np.arange(len(tokens) + 1))
         self.columns = np.array(columns, dtype=np.int64)
         self.given = np.array(given, dtype=np.int64)
 
@@ -73,7 +73,7 @@ class VQADataset(FairseqDataset):
         return len(self.sizes)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        end = self.ends[index]
+        end = int(self.ends[index])
         image = int(self.images[index])
         grid = self.features[image]
         if grid.shape != self.shape:
@@ -81,19 +81,19 @@ class VQADataset(FairseqDataset):
             raise UsageError(f"{place}: shape {grid.shape}, and {self.shape} when it was prepared")
         return {
             "id": index,
-            "tokens": torch.from_numpy(self.tokens[end - self.sizes[index] : end]),
+            "tokens": torch.from_numpy(self.tokens[end - self.size(index) : end]),
             "grid": torch.from_numpy(np.array(grid)),
         }
 
     def collater(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """A batch: ``target`` are classes, ``counts`` (bsz x answers) how many people gave which."""
+        """A batch: ``target`` are classes, ``counts``, bsz x answers, tell how many gave which."""
         if not samples:
             return {}
         ids = [sample["id"] for sample in samples]
         lengths = torch.tensor([len(sample["tokens"]) for sample in samples])
         counts = torch.zeros(len(ids), self.answers, dtype=torch.long)
         for row, index in enumerate(ids):
-            found = slice(self.starts[index], self.starts[index + 1])
+            found = slice(*self.starts[index : index + 2].tolist())
             counts[row, self.columns[found]] = torch.from_numpy(self.given[found])
         return {
             "id": torch.tensor(ids),

@@ -1,4 +1,4 @@
-"""Grids of features, or of pixels: one an image, ``height x width x channels``, read when asked for.
+"""Grids of features or pixels, ``height x width x channels``, one an image, read when asked for.
 
 A folder has a file an image, ``.npz`` (with one array, or one called ``x``) or ``.npy``; an HDF5
 file (needs h5py) has a dataset an image, or the two datasets ``features`` and ``ids``. Images are
@@ -109,7 +109,8 @@ class Features:
             raise FeatureError(f"height x width x channels was expected, got shape {shape}")
         if dtype != np.uint8 and dtype.kind != "f":
             raise FeatureError(f"floating point numbers or bytes were expected, got {dtype}")
-        return (*shape[1:], shape[0]) if self.channels_first else shape  # type: ignore[return-value]
+        height, width, channels = (*shape[1:], shape[0]) if self.channels_first else shape
+        return height, width, channels
 
     def __getitem__(self, number: int) -> np.ndarray:
         """The grid of an image, ``height x width x channels``.
@@ -232,7 +233,7 @@ class HDF5Features(Features):
 
 
 class Pictures:
-    """Pictures to be shown, by the number of their image: a folder of ``.jpg`` or ``.png`` files."""
+    """Pictures to be shown, by the number of their image: a folder of ``.jpg`` or ``.png``."""
 
     def __init__(self, path: Path):
         self.path = path
