@@ -194,9 +194,7 @@ class VQAConfig(AttentionConfig):
 
     embed_dim: int = _instead("embed_dim", 300, ClassifierConfig)
     embed_path: Optional[str] = _instead("embed_path", None, ClassifierConfig)
-    dropout: float = _flag(
-        0.1, "dropout on embeddings, on what is attended to and on what is classified"
-    )
+    dropout: float = _instead("dropout", 0.1, ClassifierConfig)
     hidden_size: int = _flag(512, "size of the question's state, and of all layers above it")
     stem: int = _flag(
         0,

@@ -97,7 +97,7 @@ class RegAttnVQAModel(Classifier):
         grid = grid.to(self.cells.weight) / scale
         if self.stem is not None:
             grid = self.stem(grid)
-        return self.dropout(torch.relu(self.cells(grid)))
+        return torch.relu(self.cells(grid))
 
 
 class Stem(nn.Module):
