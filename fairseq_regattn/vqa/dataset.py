@@ -48,7 +48,8 @@ class VQADataset(FairseqDataset):
         self.seed = seed
         classes = {answer: number for number, answer in enumerate(answers)}
         tokens, images, targets = [], [], []
-        rows, columns, given = [], [], []
+        rows: list[int] = []
+        columns, given = [], []
         for number, question in enumerate(questions):
             tokens.append(encode(question, dictionary))
             images.append(question.image)
@@ -65,7 +66,7 @@ class VQADataset(FairseqDataset):
         self.images = np.array(images, dtype=np.int64)
         self.targets = np.array(targets, dtype=np.int64)
         # sparse counts of answers; those of question i are between starts[i] and starts[i + 1]
-        self.starts: np.ndarray = np.searchsorted(rows, np.arange(len(tokens) + 1))
+        self.starts = np.cumsum([0, *np.bincount(np.array(rows, dtype=int), minlength=len(tokens))])
         self.columns = np.array(columns, dtype=np.int64)
         self.given = np.array(given, dtype=np.int64)
 

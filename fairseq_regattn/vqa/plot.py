@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairseq_regattn.analysis.heatmap import FORMATS, GRID, INK, MARK, PAPER
-from fairseq_regattn.errors import ArgumentError, UsageError
+from fairseq_regattn.errors import UsageError
 from fairseq_regattn.vqa.predictions import Prediction, read_predictions
 
 SIZE = 2.3
@@ -107,7 +107,7 @@ def draw(runs: Mapping[str, Sequence[Prediction]], images: Any, path: Path) -> N
     axes = figure.subplots(questions, len(runs), squeeze=False)
     for column, (name, found) in enumerate(runs.items()):
         for row, prediction in enumerate(found):
-            axis = axes[row][column]
+            axis: Any = axes[row][column]
             _panel(axis, prediction, images[prediction.image])
             right = "" if prediction.gold is None else f" ({prediction.gold})"
             title = f"{name}\n" if row == 0 else ""
