@@ -17,9 +17,8 @@ from fairseq_regattn.models.packed_lstm import PackedLSTM
 class RegAttnVQAModel(Classifier):
     """An LSTM reads the question, its last state attends to the image, once.
 
-    ``tanh(W context) * tanh(U question)``, cell by cell projected features, is what the output
-    layer classifies: the common baseline, and not the transformer of paper B (MCAN), whose
-    continuous attention over the image this has.
+    ``relu(W context) * relu(U question)`` is what the output layer classifies: the common baseline,
+    and not the transformer of paper B (MCAN), whose continuous attention over the image this has.
     """
 
     arch = "regattn_vqa"
@@ -36,6 +35,20 @@ class RegAttnVQAModel(Classifier):
         self.cells = nn.Linear(cfg.stem or channels, size)
         self.from_context = nn.Linear(size, size)
         self.from_question = nn.Linear(size, size)
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "RegAttnVQAModel":
+        """As any classifier, but layers of the image by He's rule, as a ReLU follows each.
+
+        Raises:
+            UsageError: options out of range, or data of another kind; names them.
+        """
+        model: Any = super().build_model(cfg, task)
+        stem = [] if model.stem is None else model.stem.layers
+        for layer in [*stem, model.cells]:
+            if not isinstance(layer, nn.ReLU):
+                nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
+        return model
 
     @classmethod
     def check_task(cls, task: Any) -> None:
@@ -59,7 +72,7 @@ class RegAttnVQAModel(Classifier):
         Args:
             src_tokens: ``bsz x src_len``, questions, padded on the right.
             src_lengths: ``bsz``.
-            grid: ``bsz x height x width x channels``; bytes are pixels.
+            grid: ``bsz x height x width x channels``; bytes are pixels, taken from -1 to 1.
 
         Returns:
             Logits ``bsz x answers``, in ``attn`` the weights ``bsz x rows x columns`` of the cells
@@ -78,8 +91,8 @@ class RegAttnVQAModel(Classifier):
             context, weights = self.attention.read_density(density, memory)
         else:
             context, weights = self.attention.read(weights, memory)
-        joined = torch.tanh(self.from_context(context.squeeze(1)))
-        joined = self.dropout(joined * torch.tanh(self.from_question(question)))
+        joined = torch.relu(self.from_context(context.squeeze(1)))
+        joined = self.dropout(joined * torch.relu(self.from_question(question)))
         logits = self.classification_heads[classification_head_name](joined)
         shown = weights.view(values.shape[:3])
         return logits, {"attn": [shown], "moments": moments}
@@ -93,8 +106,10 @@ class RegAttnVQAModel(Classifier):
 
     def see(self, grid: Tensor) -> Tensor:
         """What is attended to, ``bsz x rows x columns x hidden_size``."""
-        scale = 1.0 if grid.is_floating_point() else 255.0
-        grid = grid.to(self.cells.weight) / scale
+        pixels = not grid.is_floating_point()
+        grid = grid.to(self.cells.weight)
+        if pixels:
+            grid = grid / 127.5 - 1
         if self.stem is not None:
             grid = self.stem(grid)
         return torch.relu(self.cells(grid))
