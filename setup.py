@@ -78,6 +78,7 @@ INSTALLED = installed_distributions()
 PLOT = ["matplotlib>=3.5"]
 BENCH = ["entmax>=1.1", "rouge-score>=0.1.2"]
 RECIPES = [*PLOT, "mtdata>=0.4.3"]  # mtdata downloads corpora
+VQA = ["h5py>=3"]  # features of images in one HDF5 file
 CUDA = ["numba-cuda[cu12]"]  # with the compiler, several 100 MB; of no use without a GPU
 TEST = [
     "pytest>=7",
@@ -91,6 +92,8 @@ TEST = [
     "mypy>=1.13",
     "setuptools>=70.1",  # tests build the wheel; older ones need the package wheel beside them
     *RECIPES,
+    *VQA,
+    "easy-vqa>=1.0",  # small images with questions
 ]
 
 setup(
@@ -126,8 +129,9 @@ setup(
         "bench": BENCH,
         "cuda": CUDA,
         "recipes": RECIPES,
+        "vqa": VQA,
         "test": TEST,
-        "all": sorted({*PLOT, *BENCH, *RECIPES, *TEST}),
+        "all": sorted({*PLOT, *BENCH, *RECIPES, *VQA, *TEST}),
     },
     classifiers=[
         "License :: OSI Approved :: MIT License",
