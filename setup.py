@@ -79,6 +79,7 @@ PLOT = ["matplotlib>=3.5"]
 BENCH = ["entmax>=1.1", "rouge-score>=0.1.2"]
 RECIPES = [*PLOT, "mtdata>=0.4.3"]  # mtdata downloads corpora
 VQA = ["h5py>=3"]  # features of images in one HDF5 file
+EASY_VQA = [*PLOT, "easy-vqa>=1.0"]  # what scripts/prepare/easy_vqa.py reads
 CUDA = ["numba-cuda[cu12]"]  # with the compiler, several 100 MB; of no use without a GPU
 TEST = [
     "pytest>=7",
@@ -93,7 +94,6 @@ TEST = [
     "setuptools>=70.1",  # tests build the wheel; older ones need the package wheel beside them
     *RECIPES,
     *VQA,
-    "easy-vqa>=1.0",  # small images with questions
 ]
 
 setup(
@@ -130,6 +130,7 @@ setup(
         "cuda": CUDA,
         "recipes": RECIPES,
         "vqa": VQA,
+        "easy-vqa": EASY_VQA,
         "test": TEST,
         "all": sorted({*PLOT, *BENCH, *RECIPES, *VQA, *TEST}),
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 PEOPLE = 10
 """How many have answered each question of VQA."""
@@ -19,6 +20,7 @@ POINT = re.compile(r"(?<!\d)\.(?!\d)")
 COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)")
 
 
+@lru_cache(maxsize=1 << 16)
 def normalise(answer: str) -> str:
     """As answers are compared: lower case, digits, no articles, little punctuation.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -115,7 +116,7 @@ def _entries(path: Path, name: str) -> Iterator[tuple[str, Any]]:
     """The list `name` of a file, with the place of each entry."""
     try:
         with open(path, "rb") as file:
-            content = json.load(file)
+            content = json.load(file, object_hook=_answer_alone)
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
     except (ValueError, RecursionError) as error:
@@ -125,6 +126,12 @@ def _entries(path: Path, name: str) -> Iterator[tuple[str, Any]]:
         raise UsageError(f"{path}: an object with a list {name!r} was expected, as VQA-v2 has it")
     for number, entry in enumerate(found):
         yield f"{path}: {name}[{number}]", entry
+
+
+def _answer_alone(entry: dict) -> Any:
+    """What one of the ten people said: VQA-v2 has millions of these, most of the memory."""
+    answer = entry.get("answer")
+    return sys.intern(answer) if type(answer) is str and "answer_id" in entry else entry
 
 
 def _get(entry: Any, key: str, kind: type) -> Any:
@@ -175,7 +182,9 @@ def _question(entry: Any, annotation: tuple[str, dict] | None) -> Question:
 
 def _answers(given: Sequence[Any]) -> dict[str, int] | None:
     """How many gave which; None where it is not all ten that are known."""
-    found = Counter(normalise(_get(one, "answer", str)) for one in given)
+    found = Counter(
+        normalise(one if isinstance(one, str) else _get(one, "answer", str)) for one in given
+    )
     if len(given) > PEOPLE:
         raise _EntryError("too many answers", f"{len(given)} instead of {PEOPLE}")
     return dict(found) if len(given) == PEOPLE else None

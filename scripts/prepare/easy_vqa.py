@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make VQA-v2's files of easy-VQA: coloured shapes, and questions about them.
 
-    pip install easy-vqa
+    pip install easy-vqa matplotlib      # or fairseq-regattn[easy-vqa]
     python scripts/prepare/easy_vqa.py OUT [--valid 0.1]
 
 OUT gets ``{train,valid,test}_questions.json``, ``{train,valid,test}_annotations.json`` and
