@@ -1,7 +1,12 @@
 """Query and encoder states -> context and weights; the ``--attention`` registry."""
 
 from fairseq_regattn.attention.attention import Attention, Memory
-from fairseq_regattn.attention.continuous import LineAttention, PlaneAttention, build_attention
+from fairseq_regattn.attention.continuous import (
+    LineAttention,
+    PlaneAttention,
+    build_attention,
+    build_plane_attention,
+)
 from fairseq_regattn.attention.registry import (
     ATTENTIONS,
     CONTINUOUS,
@@ -20,5 +25,6 @@ __all__ = [
     "PlaneAttention",
     "build_attention",
     "build_mapping",
+    "build_plane_attention",
     "register_attention",
 ]

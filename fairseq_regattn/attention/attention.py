@@ -83,6 +83,11 @@ class Attention(nn.Module):
         keys = self.score.keys(values)
         return Memory(keys, values, padding_mask, values[..., :0], values[:, :0])
 
+    def remember_grid(self, grid: Tensor) -> Memory:
+        """Prepare features ``bsz x height x width x value_dim``; cells are read row by row."""
+        values = grid.flatten(1, 2)
+        return self.remember(values, values.new_zeros(values.shape[:2], dtype=torch.bool))
+
     def forward(self, queries: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
         """Attend to each sentence with any number of queries: steps, beams.
 
@@ -94,12 +99,16 @@ class Attention(nn.Module):
             Context ``rows x n x value_dim`` and weights ``rows x n x src_len``.
         """
         rows, n = queries.shape[:2]
-        scores = self.score(queries.reshape(len(memory.keys), -1, queries.size(2)), memory.keys)
+        queries = queries.reshape(len(memory.keys), -1, queries.size(2))
+        context, weights = self.read(self.weigh(queries, memory), memory)
+        return context.view(rows, n, -1), weights.reshape(rows, n, -1)
+
+    def weigh(self, queries: Tensor, memory: Memory) -> Tensor:
+        """The mapping's weights ``bsz x n x src_len`` for queries ``bsz x n x query_dim``."""
+        scores = self.score(queries, memory.keys)
         mask = memory.padding_mask.unsqueeze(1).expand_as(scores)
         # mappings that users register are handed a matrix, and a mask of its shape
-        weights = self.mapping(scores.flatten(0, 1), mask.flatten(0, 1)).view_as(scores)
-        context, weights = self.read(weights, memory)
-        return context.view(rows, n, -1), weights.reshape(rows, n, -1)
+        return self.mapping(scores.flatten(0, 1), mask.flatten(0, 1)).view_as(scores)
 
     def read(self, weights: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
         """The context of `weights` ``bsz x n x src_len``, and the weights that are shown."""

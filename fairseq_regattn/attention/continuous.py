@@ -15,6 +15,7 @@ from fairseq_regattn.continuous import (
     LineDensity,
     Parabola,
     Paraboloid,
+    PlaneBasis,
     PlaneDensity,
     PlaneGaussian,
     RidgeRegression,
@@ -39,6 +40,9 @@ COMBINATIONS = ("sum", "replace")
 
 RIDGE = 0.01
 """The penalty of the regression, in all of paper B's experiments."""
+
+SIDE, VARIANCE = 10, 0.001
+"""Basis functions along each side of an image, and the variance of each, in those of paper B."""
 
 
 class LineAttention(Attention):
@@ -160,15 +164,21 @@ class PlaneAttention(Attention):
     def remember_grid(self, grid: Tensor) -> Memory:
         """Prepare features ``bsz x height x width x value_dim``."""
         bsz, height, width = grid.shape[:3]
-        values = grid.flatten(1, 2)
+        memory = super().remember_grid(grid)
         cells = torch.cartesian_prod(positions(height), positions(width))
-        places = cells.to(values.device, _precise(values)).expand(bsz, -1, 2)
-        matrix = self.regression.matrix(height, width).to(values)
-        memory = self.remember(values, values.new_zeros(values.shape[:2], dtype=torch.bool))
-        return memory._replace(places=places, coefficients=matrix.T @ values)
+        places = cells.to(grid.device, _precise(grid)).expand(bsz, -1, 2)
+        matrix = self.regression.matrix(height, width).to(grid)
+        return memory._replace(places=places, coefficients=matrix.T @ memory.values)
 
     def read(self, weights: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
-        density = self.density.from_moments(*_moments(weights, memory.places))
+        return self.read_density(self.density_of(weights, memory), memory)
+
+    def density_of(self, weights: Tensor, memory: Memory) -> PlaneDensity:
+        """Densities ``bsz x n`` with the moments of discrete weights ``bsz x n x cells``."""
+        return self.density.from_moments(*_moments(weights, memory.places))
+
+    def read_density(self, density: PlaneDensity, memory: Memory) -> Tuple[Tensor, Tensor]:
+        """The context of densities ``bsz x n``, and their weights ``bsz x n x cells``."""
         expected = density.expectation(self.regression.basis)
         context = torch.bmm(expected.to(memory.values), memory.coefficients)
         return context, self.cells(density, memory)
@@ -262,6 +272,43 @@ def _read(
     middles = memory.places.transpose(1, 2)
     masses = density.per_point().mass(middles - half_bin, middles + half_bin)
     return context, _normalised(masses * present).to(memory.values)
+
+
+def build_plane_attention(
+    name: str,
+    query_dim: int,
+    value_dim: int,
+    score: str = "general",
+    allow_swap: bool = False,
+    **params: Optional[float],
+) -> Attention:
+    """What ``--attention name`` is for grids; of continuous attention the basis is paper B's.
+
+    Args:
+        query_dim, value_dim, score, allow_swap: as for :class:`Attention`.
+        params: gamma, lam, p and alpha, as for :func:`build_mapping`.
+
+    Raises:
+        UsageError: as for :func:`build_attention`, and a density that there is on the line only.
+    """
+    if name not in PLANE_DENSITIES:
+        if name in LINE_DENSITIES:
+            known = " and ".join(PLANE_DENSITIES)
+            raise UsageError(f"--attention {name!r} is for texts; for images there are {known}")
+        mapping = build_mapping(name, **params)
+        return Attention(query_dim, value_dim, mapping, score, allow_swap)
+    mapping = build_mapping("softmax", **params)
+    told = {**mapping.params, "side": SIDE, "variance": VARIANCE}
+    return PlaneAttention(
+        query_dim,
+        value_dim,
+        mapping,
+        PLANE_DENSITIES[name],
+        RidgeRegression(PlaneBasis.grid(SIDE, VARIANCE), RIDGE, margin=True),
+        score,
+        allow_swap,
+        f"{name}({', '.join(f'{k}={v}' for k, v in told.items())})",
+    )
 
 
 def _moments(weights: Tensor, places: Tensor) -> Tuple[Tensor, Tensor]:

@@ -1,12 +1,12 @@
 """Flags and YAML keys of the models; fairseq derives both from these dataclasses."""
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import DictConfig, OmegaConf
 
-from fairseq_regattn.attention import Attention, build_attention
+from fairseq_regattn.attention import Attention, build_attention, build_plane_attention
 from fairseq_regattn.errors import UsageError
 
 
@@ -36,6 +36,15 @@ class AttentionConfig(FairseqDataclass):
     )
     attention_p: Optional[float] = _flag(None, "1 < p <= 2; pnormmax's exponent (default: 1.5)")
     attention_alpha: Optional[float] = _flag(None, "> 1; entmax's exponent (default: 1.5)")
+    attention_swap: bool = _flag(
+        False, "load a checkpoint trained with another mapping, on purpose"
+    )
+
+
+@dataclass
+class SequenceAttentionConfig(AttentionConfig):
+    """What continuous attention over sequences has beside it."""
+
     attention_combine: str = _flag(
         "sum",
         "continuous attention: sum (of its context and that of the discrete weights that give the"
@@ -49,13 +58,10 @@ class AttentionConfig(FairseqDataclass):
         "continuous attention: their standard deviations, in lengths of the sentence, equally many"
         " functions each (default: 0.03,0.1,0.3)",
     )
-    attention_swap: bool = _flag(
-        False, "load a checkpoint trained with another mapping, on purpose"
-    )
 
 
 @dataclass
-class RegAttnLSTMConfig(AttentionConfig):
+class RegAttnLSTMConfig(SequenceAttentionConfig):
     """An LSTM encoder-decoder; names are those of fairseq's own lstm where it has them."""
 
     dropout: float = _flag(0.1, "dropout between LSTM layers, and elsewhere unless given below")
@@ -138,7 +144,7 @@ class SmallConfig(IWSLTConfig):
 
 
 @dataclass
-class ClassifierConfig(AttentionConfig):
+class ClassifierConfig(SequenceAttentionConfig):
     """Paper B's text model, which attends to a document (its IMDB experiments)."""
 
     attention_score: str = _flag(
@@ -171,7 +177,7 @@ class ClassifierConfig(AttentionConfig):
 
 
 @dataclass
-class NLIConfig(AttentionConfig):
+class NLIConfig(SequenceAttentionConfig):
     """Paper A's entailment model, whose hypothesis attends to the premise."""
 
     attention_score: str = _instead("attention_score", "mlp", ClassifierConfig)
@@ -180,6 +186,22 @@ class NLIConfig(AttentionConfig):
     dropout: float = _instead("dropout", 0.1, ClassifierConfig)
     hidden_size: int = _flag(100, "state size of both GRUs, and of all layers above them")
     max_source_positions: int = _instead("max_source_positions", 100000, ClassifierConfig)
+
+
+@dataclass
+class VQAConfig(AttentionConfig):
+    """A question attends to an image, once."""
+
+    embed_dim: int = _instead("embed_dim", 300, ClassifierConfig)
+    embed_path: Optional[str] = _instead("embed_path", None, ClassifierConfig)
+    dropout: float = _instead("dropout", 0.1, ClassifierConfig)
+    hidden_size: int = _flag(512, "size of the question's state, and of all layers above it")
+    stem: int = _flag(
+        0,
+        "channels of a convolutional stem, trained from pixels: four by four of them are a cell"
+        " (default: 0, none: the grid is of features)",
+    )
+    max_source_positions: int = _flag(100000, "longest question, in tokens")
 
 
 def complete(cfg: Any, kind: Any) -> DictConfig:
@@ -221,8 +243,30 @@ def attention_of(cfg: Any, query_dim: int, value_dim: int) -> Attention:
         cfg.attention_combine,
         cfg.attention_basis,
         cfg.attention_basis_widths,
-        gamma=cfg.attention_gamma,
-        lam=cfg.attention_lambda,
-        p=cfg.attention_p,
-        alpha=cfg.attention_alpha,
+        **_parameters(cfg),
     )
+
+
+def plane_attention_of(cfg: Any, query_dim: int, value_dim: int) -> Attention:
+    """As :func:`attention_of`, over grids.
+
+    Raises:
+        UsageError: as for :func:`build_plane_attention`.
+    """
+    return build_plane_attention(
+        cfg.attention,
+        query_dim,
+        value_dim,
+        cfg.attention_score,
+        cfg.attention_swap,
+        **_parameters(cfg),
+    )
+
+
+def _parameters(cfg: Any) -> Dict[str, Optional[float]]:
+    return {
+        "gamma": cfg.attention_gamma,
+        "lam": cfg.attention_lambda,
+        "p": cfg.attention_p,
+        "alpha": cfg.attention_alpha,
+    }

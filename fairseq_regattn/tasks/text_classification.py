@@ -160,20 +160,8 @@ class TextClassificationTask(FairseqTask):
             UsageError: the file of vectors cannot be read, or has none of these words.
         """
         model = super().build_model(cfg, from_checkpoint)
-        path = getattr(cfg, "embed_path", None)
-        if path is not None and not from_checkpoint:
-            try:
-                words, vectors = read_vectors(
-                    Path(path), set(self.dictionary.symbols), cfg.embed_dim
-                )
-            except UsageError as error:
-                size = f" (--embed-dim is {cfg.embed_dim})"
-                raise UsageError(f"--embed-path {error}{size}") from None
-            if not words:
-                raise UsageError(f"--embed-path {path} has no word of {self.cfg.data}")
-            indices = torch.tensor([self.dictionary.index(word) for word in words])
-            model.words.set_vectors(indices, torch.from_numpy(vectors))
-            logger.info("vectors of %d of %d words", len(words), len(self.dictionary))
+        if not from_checkpoint:
+            set_pretrained(model, cfg, self.dictionary, self.cfg.data)
         return model
 
     def build_criterion(self, cfg: Any, *rest: Any, **more: Any) -> Any:
@@ -201,6 +189,27 @@ class TextClassificationTask(FairseqTask):
     def target_dictionary(self) -> Dictionary:
         """fairseq asks every task for one."""
         return self.label_dictionary
+
+
+def set_pretrained(model: Any, cfg: Any, dictionary: Dictionary, data: str) -> None:
+    """Give the words of `model` the vectors of ``--embed-path``, where there is one.
+
+    Raises:
+        UsageError: the file of vectors cannot be read, or has none of these words.
+    """
+    path = getattr(cfg, "embed_path", None)
+    if path is None:
+        return
+    try:
+        words, vectors = read_vectors(Path(path), set(dictionary.symbols), cfg.embed_dim)
+    except UsageError as error:
+        size = f" (--embed-dim is {cfg.embed_dim})"
+        raise UsageError(f"--embed-path {error}{size}") from None
+    if not words:
+        raise UsageError(f"--embed-path {path} has no word of {data}")
+    indices = torch.tensor([dictionary.index(word) for word in words])
+    model.words.set_vectors(indices, torch.from_numpy(vectors))
+    logger.info("vectors of %d of %d words", len(words), len(dictionary))
 
 
 def _listed(texts: List[torch.Tensor]) -> Any:
