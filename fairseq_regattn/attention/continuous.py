@@ -84,7 +84,6 @@ class LineAttention(Attention):
         memory = super().remember(values, padding_mask)
         present = (~padding_mask).to(_precise(values))
         places = (present.cumsum(1) - 0.5) / present.sum(1, keepdim=True).clamp(min=1)
-        places = places * present  # 0 on padding
         coefficients = self.regression.coefficients(values, padding_mask)
         return memory._replace(places=places.unsqueeze(-1), coefficients=coefficients)
 
