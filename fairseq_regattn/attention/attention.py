@@ -15,7 +15,7 @@ _VERSION_SIZE = 256
 class Memory(NamedTuple):
     """What is attended to: the encoder states of a batch, all in source coordinates.
 
-    The last two are what :class:`ContinuousAttention` reads, without any elements elsewhere.
+    The last two are what continuous attention reads, without any elements elsewhere.
     """
 
     keys: Tensor  # bsz x src_len x key_dim

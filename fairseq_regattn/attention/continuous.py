@@ -254,10 +254,8 @@ def _as_function(memory: Memory, regression: RidgeRegression) -> Memory:
     """With places in the sentence, and the values' coefficients."""
     present = (~memory.padding_mask).to(_precise(memory.values))
     places = (present.cumsum(1) - 0.5) / present.sum(1, keepdim=True).clamp(min=1)
-    return memory._replace(
-        places=(places * present).unsqueeze(-1),  # 0 on padding
-        coefficients=regression.coefficients(memory.values, memory.padding_mask),
-    )
+    coefficients = regression.coefficients(memory.values, memory.padding_mask)
+    return memory._replace(places=places.unsqueeze(-1), coefficients=coefficients)
 
 
 def _read(

@@ -136,6 +136,16 @@ def test_float32(kind):
 
 
 @every_density
+def test_autocast_rounds_nothing(kind):
+    means, covariances = (part.float() for part in some_moments())
+    density = kind.from_moments(means, covariances)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = density.expectation(basis()), density.pdf(means + 0.01)
+    expected = density.expectation(basis()), density.pdf(means + 0.01)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+@every_density
 def test_float32_of_points_on_a_line(kind):
     """The weights of a row or of the diagonal have a covariance that is all but singular."""
     steps = torch.linspace(0, 1, 14)
