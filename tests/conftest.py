@@ -1,5 +1,6 @@
 """Fixtures that several test files share."""
 
+import logging
 import os
 import random
 import subprocess
@@ -12,6 +13,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _logs():
+    """Commands that a test has run in its process switch them off for what they do."""
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

@@ -106,7 +106,7 @@ class TextClassificationTask(FairseqTask):
             found = data_utils.load_indexed_dataset(prefix, dictionary, combine=combine)
             if found is None:
                 raise FileNotFoundError(f"Dataset not found: {split} ({prefix})")
-            parts[name] = StripTokenDataset(found, dictionary.eos())
+            parts[name] = _WithoutEnd(found, dictionary.eos())
         rows = {name: len(part) for name, part in parts.items()}
         if len(set(rows.values())) > 1:
             told = ", ".join(f"{count} of {name}" for name, count in rows.items())
@@ -210,6 +210,14 @@ def set_pretrained(model: Any, cfg: Any, dictionary: Dictionary, data: str) -> N
     indices = torch.tensor([dictionary.index(word) for word in words])
     model.words.set_vectors(indices, torch.from_numpy(vectors))
     logger.info("vectors of %d of %d words", len(words), len(dictionary))
+
+
+class _WithoutEnd(StripTokenDataset):
+    """Sizes without the ends, too, which every text has."""
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.asarray(self.dataset.sizes) - 1
 
 
 def _listed(texts: List[torch.Tensor]) -> Any:

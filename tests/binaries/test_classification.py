@@ -98,6 +98,10 @@ def test_fairseq_says_the_same_of_the_same_texts(trained, tmp_path):
     batch = dataset.collater([dataset[i] for i in range(len(dataset))])
     with torch.no_grad():
         logits, _ = model(**batch["net_input"], classification_head_name=HEAD)
+    if task.pairs:
+        assert (batch["net_input"]["pair_tokens"][:, 0] == task.dictionary.bos()).all()
+        lengths = [batch["net_input"][f"{name}_lengths"] for name in ("src", "pair")]
+        assert dataset.sizes[0].tolist() == torch.stack(lengths).amax(0).tolist()
     gold = [task.labels[i] for i in batch["target"].view(-1)]
     found = [json.loads(x) for x in predict(folder, checkpoint, tmp_path / "x").splitlines()]
     assert gold == [one["gold"] for one in found]

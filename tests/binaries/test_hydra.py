@@ -8,6 +8,8 @@ from fairseq_cli import hydra_train
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
+from fairseq_regattn.classification.__main__ import main as prepare
+
 from . import commands, processes
 
 YAML = """\
@@ -153,9 +155,11 @@ def test_the_command_refuses_an_unknown_key(write, data):
 
 
 PROFILES = processes.ROOT / "configs" / "train"
+CLASSIFIERS = {"classifier": 1, "nli": 2}  # and how many texts have one label
+NAMES = sorted(path.stem for path in PROFILES.glob("*.yaml"))
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in PROFILES.glob("*.yaml")))
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in CLASSIFIERS])
 def test_the_profiles(train, name):
     """configs/train/*.yaml, on another corpus and for two updates."""
     small = ["model.attention=fusedmax", "optimization.max_update=2", "common.cpu=true"]
@@ -176,4 +180,18 @@ def test_the_profiles(train, name):
     assert model["encoder.embed_tokens.weight"].shape[1] == width
     found = [key for key in model if key.startswith("encoder.lstm.weight_ih_")]
     assert len(found) == layers * (1 + both)
+    assert saved["optimizer_history"][-1]["num_updates"] == 2
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_the_profiles_of_classifiers(train, write_rows, tmp_path, name):
+    inputs = CLASSIFIERS[name]
+    rows = write_rows(tmp_path / "train.tsv", 90, inputs)
+    assert prepare(["prepare", f"--train={rows}", f"--out={tmp_path}", f"--inputs={inputs}"]) == 0
+    small = ["model.attention=fusedmax", "optimization.max_update=2", "common.cpu=true"]
+    places = [f"common.user_dir={processes.USER_DIR}", f"task.data={tmp_path / 'bin'}"]
+    saved = train(PROFILES, *small, *places, "common.log_format=none", name=name)
+    model = saved["model"]
+    assert bytes(model["attention.mapping_version"].tolist()).startswith(b"fusedmax(")
+    assert model["words.weight"].shape[1] == 300
     assert saved["optimizer_history"][-1]["num_updates"] == 2

@@ -111,6 +111,24 @@ def test_entailment_is_what_the_paper_describes():
     assert 1 < (weights > 0).sum() < len(weights)  # else the test would see little
 
 
+@pytest.mark.parametrize(
+    ("arch", "shapes"),
+    [("regattn_nli", [(2, 7, 6), (2, 6, 6), (2, 5)]), ("regattn_classifier", [(2, 7, 6), (2, 10)])],
+)
+def test_dropout_is_on_embeddings_and_on_what_is_classified(arch, shapes):
+    model = build(arch)
+    seen = []
+    model.dropout.register_forward_hook(lambda _, given, __: seen.append(tuple(given[0].shape)))
+    run(model, arch, [0, 1])
+    assert seen == shapes
+    model.train()
+    model.dropout.p = 1 - 1e-9
+    logits, _ = run(model, arch, [0, 1])
+    if arch == "regattn_classifier":  # nothing is left but the bias
+        [head] = model.classification_heads.values()
+        torch.testing.assert_close(logits[0], head.bias.detach())
+
+
 def test_classifier_attends_with_a_learned_query():
     model = build("regattn_classifier", "softmax")
     tokens = torch.tensor([FIRST[0]])
