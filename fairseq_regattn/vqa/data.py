@@ -81,7 +81,13 @@ class Preparation:
         if split not in self.features:
             known = ", ".join(self.features)
             raise UsageError(f"there are no features of {split}, only of {known}")
-        return Features.open(Path(self.features[split]), self.channels_first)
+        path = Path(self.features[split])
+        if not path.exists():
+            raise UsageError(
+                f"features of {split} are not at {path} any more: write where they are into"
+                f" {PREPARATION} of the data folder"
+            )
+        return Features.open(path, self.channels_first)
 
 
 def read_answers(data: Path) -> list[str]:

@@ -177,6 +177,12 @@ def test_splits_that_are_not_there(task):
         task.dataset_of([], "other")
 
 
+def test_features_that_have_moved(task):
+    task.preparation.features["test"] = "nowhere"
+    with pytest.raises(UsageError, match=r"features of test are not at nowhere any more: write"):
+        task.load_dataset("test")
+
+
 def test_nothing_is_left(capsys, tmp_path):
     (tmp_path / "images").mkdir()
     np.save(tmp_path / "images" / "1.npy", np.zeros((2, 2, 3), dtype=np.float32))
