@@ -8,10 +8,10 @@ from typing import Any, List
 
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 from omegaconf import II, MISSING
 
-from fairseq_regattn.tasks.text_classification import set_pretrained
+from fairseq_regattn.tasks.classifying import ClassifyingTask
 from fairseq_regattn.vqa.data import DICTIONARY, Preparation, read_answers
 from fairseq_regattn.vqa.dataset import VQADataset
 from fairseq_regattn.vqa.questions import read_lines
@@ -31,7 +31,7 @@ class VQATaskConfig(FairseqDataclass):
 
 
 @register_task("vqa", dataclass=VQATaskConfig)
-class VQATask(FairseqTask):
+class VQATask(ClassifyingTask):
     """One of the most common answers to each question about an image.
 
     For ``--criterion sentence_prediction`` (the most common answer) or ``vqa_bce`` (all that people
@@ -43,10 +43,11 @@ class VQATask(FairseqTask):
         grid_shape: height, width and channels of an image.
     """
 
+    name = "vqa"
+    criteria = ("sentence_prediction", "vqa_bce")
+
     def __init__(self, cfg: Any, dictionary: Dictionary, answers: List[str], how: Preparation):
-        super().__init__(cfg)
-        self.dictionary = dictionary
-        self.labels = answers
+        super().__init__(cfg, dictionary, answers)
         self.preparation = how
         self.grid_shape = how.shape
         self.label_dictionary = None  # criteria of fairseq ask for it
@@ -89,24 +90,6 @@ class VQATask(FairseqTask):
             self.labels,
             self.cfg.seed,
         )
-
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build it, with pretrained vectors unless it is loaded from a checkpoint, which has them.
-
-        Raises:
-            UsageError: the file of vectors cannot be read, or has none of these words.
-        """
-        model = super().build_model(cfg, from_checkpoint)
-        if not from_checkpoint:
-            set_pretrained(model, cfg, self.dictionary, self.cfg.data)
-        return model
-
-    def max_positions(self) -> None:
-        """No limit but the model's."""
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        return self.dictionary
 
     @property
     def target_dictionary(self) -> None:

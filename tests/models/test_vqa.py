@@ -6,6 +6,7 @@ import pytest
 import torch
 from fairseq import models
 
+from fairseq_regattn.attention import ATTENTIONS as DISCRETE
 from fairseq_regattn.attention import PlaneAttention, build_plane_attention
 from fairseq_regattn.errors import UsageError
 
@@ -13,7 +14,7 @@ from . import toy
 
 QUESTIONS = [[4, 5, 6, 7, 8], [11, 12], [5], [6, 4, 14, 9]]
 CONTINUOUS = ["continuous_softmax", "continuous_sparsemax"]
-ATTENTIONS = [*toy.MAPPINGS, *CONTINUOUS]
+ATTENTIONS = [*sorted(DISCRETE), *CONTINUOUS]
 SHAPE = (6, 5, 4)
 
 
