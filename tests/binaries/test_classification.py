@@ -80,7 +80,7 @@ def test_it_learns_and_tells_how_well(trained, capsys, tmp_path):
     right = sum(one["label"] == one["gold"] for one in found) / len(found)
     assert right > 0.6  # by chance a third
     told = capsys.readouterr().err
-    assert f"{100 * right:.1f}" in told
+    assert f"{100 * right:.2f}" in told
     assert all(label in told for label in ("yes", "no", "maybe"))
 
 
