@@ -99,9 +99,13 @@ class Attention(nn.Module):
             Context ``rows x n x value_dim`` and weights ``rows x n x src_len``.
         """
         rows, n = queries.shape[:2]
-        queries = queries.reshape(len(memory.keys), -1, queries.size(2))
+        bsz = len(memory.keys)
+        queries = queries.reshape(bsz, rows * n // max(1, bsz), queries.size(2))
         context, weights = self.read(self.weigh(queries, memory), memory)
-        return context.view(rows, n, -1), weights.reshape(rows, n, -1)
+        return (
+            context.view(rows, n, context.size(2)),
+            weights.reshape(rows, n, weights.size(2)),
+        )
 
     def weigh(self, queries: Tensor, memory: Memory) -> Tensor:
         """The mapping's weights ``bsz x n x src_len`` for queries ``bsz x n x query_dim``."""
