@@ -43,7 +43,8 @@ def run(given: argparse.Namespace) -> int:
             yield prediction.to_line()
 
     write_lines(lines(), given.out, "questions")
-    print(known.text(), end="", file=sys.stderr)
+    if known.tally:
+        print(known.text(), file=sys.stderr)
     return 0
 
 
