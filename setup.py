@@ -78,6 +78,8 @@ INSTALLED = installed_distributions()
 PLOT = ["matplotlib>=3.5"]
 BENCH = ["entmax>=1.1", "rouge-score>=0.1.2"]
 RECIPES = [*PLOT, "mtdata>=0.4.3"]  # mtdata downloads corpora
+VQA = ["h5py>=3"]  # features of images in one HDF5 file
+EASY_VQA = [*PLOT, "easy-vqa>=1.0"]  # what scripts/prepare/easy_vqa.py reads
 CUDA = ["numba-cuda[cu12]"]  # with the compiler, several 100 MB; of no use without a GPU
 TEST = [
     "pytest>=7",
@@ -91,6 +93,7 @@ TEST = [
     "mypy>=1.13",
     "setuptools>=70.1",  # tests build the wheel; older ones need the package wheel beside them
     *RECIPES,
+    *VQA,
 ]
 
 setup(
@@ -126,8 +129,10 @@ setup(
         "bench": BENCH,
         "cuda": CUDA,
         "recipes": RECIPES,
+        "vqa": VQA,
+        "easy-vqa": EASY_VQA,
         "test": TEST,
-        "all": sorted({*PLOT, *BENCH, *RECIPES, *TEST}),
+        "all": sorted({*PLOT, *BENCH, *RECIPES, *VQA, *TEST}),
     },
     classifiers=[
         "License :: OSI Approved :: MIT License",

@@ -168,9 +168,12 @@ REGISTERED = {
     "regattn_lstm": ("architecture", "fairseq.models", "ARCH_MODEL_REGISTRY"),
     "regattn_nli": ("architecture", "fairseq.models", "ARCH_MODEL_REGISTRY"),
     "regattn_classifier": ("architecture", "fairseq.models", "ARCH_MODEL_REGISTRY"),
+    "regattn_vqa": ("architecture", "fairseq.models", "ARCH_MODEL_REGISTRY"),
     "summarization": ("task", "fairseq.tasks", "TASK_REGISTRY"),
     "text_classification": ("task", "fairseq.tasks", "TASK_REGISTRY"),
+    "vqa": ("task", "fairseq.tasks", "TASK_REGISTRY"),
     "sentence_prediction_l2": ("criterion", "fairseq.criterions", "CRITERION_REGISTRY"),
+    "vqa_bce": ("criterion", "fairseq.criterions", "CRITERION_REGISTRY"),
     "rouge": ("scorer", "fairseq.scoring", "SCORER_REGISTRY"),
 }
 """What fairseq has to know: by name, what it is and where fairseq keeps it."""

@@ -18,6 +18,14 @@ ATTENTIONS: Dict[str, MappingFunction] = {
     name: mapping.function for name, mapping in MAPPINGS.items()
 }
 
+CONTINUOUS = (
+    "continuous_softmax",
+    "continuous_sparsemax",
+    "continuous_biweight",
+    "continuous_triweight",
+)
+"""Names that are no mappings of scores: :mod:`fairseq_regattn.attention.continuous`."""
+
 _FLAGS = {
     "gamma": "--attention-gamma",
     "lam": "--attention-lambda",
@@ -42,6 +50,8 @@ def register_attention(name: str) -> Callable[[MappingFunction], MappingFunction
     """
 
     def register(function: MappingFunction) -> MappingFunction:
+        if name in CONTINUOUS:
+            raise UsageError(f"attention {name!r} is continuous attention")
         known = ATTENTIONS.get(name, function)
         if _origin(known) != _origin(function):
             raise UsageError(f"attention {name!r} is registered already, by {_origin(known)[0]}")
@@ -112,4 +122,4 @@ def _origin(function: MappingFunction) -> Tuple[str, ...]:
 
 
 def _names() -> str:
-    return ", ".join(sorted(ATTENTIONS))
+    return ", ".join([*sorted(ATTENTIONS), *CONTINUOUS])

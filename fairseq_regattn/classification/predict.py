@@ -6,13 +6,12 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm  # type: ignore[import-untyped]
-
+from fairseq_regattn.checkpoint import add_arguments as add_model_arguments
+from fairseq_regattn.checkpoint import check_output, load, write_lines
 from fairseq_regattn.classification.predictions import Prediction
 from fairseq_regattn.classification.rows import (
     HOW,
@@ -22,8 +21,7 @@ from fairseq_regattn.classification.rows import (
     read_inputs,
     read_prepared,
 )
-from fairseq_regattn.errors import ArgumentError, UsageError
-from fairseq_regattn.recipes.stages import check_file, partial_of
+from fairseq_regattn.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -42,10 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "it is known; SNLI's own .txt or .jsonl; - for standard input; or the prefix of prepared "
         "text, such as DIR/text/test",
     )
-    parser.add_argument("--path", required=True, metavar="FILE", help="checkpoint of the model")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="where to write (default: standard output)"
-    )
     parser.add_argument(
         "--malformed",
         choices=HOW,
@@ -53,13 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what to do about lines that cannot be read: end, or leave them out and count them "
         f"(default: {HOW[0]})",
     )
-    parser.add_argument(
-        "--batch-size", type=int, default=64, metavar="N", help="(default: 64); changes no number"
-    )
-    parser.add_argument("--cpu", action="store_true", help="do not use a GPU")
-    parser.add_argument(
-        "--user-dir", metavar="DIR", help="folder that registers an attention of yours"
-    )
+    add_model_arguments(parser)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -68,36 +56,22 @@ def run(given: argparse.Namespace) -> int:
     Raises:
         UsageError: wrong arguments, a file that cannot be read, malformed lines.
     """
-    if given.batch_size < 1:
-        raise ArgumentError("--batch-size", given.batch_size, "at least 1")
-    if given.out is not None:
-        check_file(given.out)
-    elif sys.stdout is None:
-        raise UsageError("standard output is closed: name a file with --out")
+    check_output(given)
     if given.input == "-" and sys.stdin is None:
         raise UsageError("standard input is closed: name a file to read")
     classifier = Classifier(given.data, given.path, given.cpu, given.user_dir)
     known: list[tuple[str, str]] = []
-    with ExitStack() as stack:
-        if given.out is None:
-            output = sys.stdout
-            output.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # as JSON has to be
-        else:
-            given.out.parent.mkdir(parents=True, exist_ok=True)
-            output = stack.enter_context(open(partial_of(given.out), "w", encoding="utf-8"))
-        malformed = Malformed(given.malformed)
-        tally: Counter[str] = Counter()
+    malformed = Malformed(given.malformed)
+    tally: Counter[str] = Counter()
+
+    def lines() -> Iterator[str]:
         rows = classifier.rows(given.input, malformed, tally)
-        found = classifier.predict(rows, given.batch_size)
-        if given.out is not None:  # else lines on a terminal show how far it is
-            found = tqdm(found, "texts", leave=False, disable=None, unit=" texts")
-        for prediction in found:
-            output.write(prediction.to_line() + "\n")
+        for prediction in classifier.predict(rows, given.batch_size):
+            yield prediction.to_line()
             if prediction.gold is not None:
                 known.append((prediction.label, prediction.gold))
-        output.flush()
-    if given.out is not None:
-        partial_of(given.out).replace(given.out)
+
+    write_lines(lines(), given.out, "texts")
     for what, count in tally.items():
         if what.startswith(("malformed", "dropped")):
             print(f"{count:,} lines left out, {what}", file=sys.stderr)
@@ -115,9 +89,6 @@ def run(given: argparse.Namespace) -> int:
 class Classifier:
     """A trained model with all that it takes to read raw text.
 
-    Everything is computed in double precision, so that the six decimals that are written do not
-    depend on which texts share a batch.
-
     Args:
         data: the folder that it was trained on.
         checkpoint: its file.
@@ -129,31 +100,13 @@ class Classifier:
     """
 
     def __init__(self, data: Path, checkpoint: str, cpu: bool = False, user_dir: str | None = None):
-        import torch
-        from fairseq import checkpoint_utils, utils
-
-        import fairseq_regattn  # noqa: F401  registers the models
-        from fairseq_regattn.models.classification import AttentionClassifier
-
         how = data / "preparation.json"
         if not how.is_file():
             raise UsageError(f"{data} is no data folder of texts with labels: {how} is missing")
         self.preparation = Preparation.read(how)
-        if user_dir is not None:
-            utils.import_user_module(argparse.Namespace(user_dir=user_dir))
-        if not Path(checkpoint).is_file():
-            raise UsageError(f"--path {checkpoint}: no such file")
-        try:
-            [model], _, self.task = checkpoint_utils.load_model_ensemble_and_task(
-                [checkpoint], arg_overrides={"data": str(data)}
-            )
-        except Exception as error:  # fairseq raises just that
-            told = " ".join(str(error).split())
-            raise UsageError(f"--path {checkpoint} does not fit {data}: {told}") from error
-        if not isinstance(model, AttentionClassifier):
-            raise UsageError(f"--path {checkpoint} holds no classifier, but {type(model).__name__}")
-        self.device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
-        self.model = model.to(self.device, torch.double).eval()
+        self.model, self.task, _, self.device = load(
+            checkpoint, data, "AttentionClassifier", cpu, user_dir
+        )
         self.labels: list[str] = self.task.labels
         self.words = self.unknown = 0  # so far
 

@@ -1,3 +1,3 @@
 """fairseq criteria; importing this registers them."""
 
-from fairseq_regattn.criterions import sentence_prediction_l2  # noqa: F401
+from fairseq_regattn.criterions import sentence_prediction_l2, vqa_bce  # noqa: F401

@@ -4,4 +4,5 @@ from fairseq_regattn.models import (  # noqa: F401
     regattn_classifier,
     regattn_lstm,
     regattn_nli,
+    regattn_vqa,
 )

@@ -1,4 +1,4 @@
-"""What the models that classify texts have in common."""
+"""What the models that classify texts, and questions about images, have in common."""
 
 import hashlib
 from typing import Any, Dict, List, Optional, Tuple
@@ -8,16 +8,15 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from fairseq_regattn.attention import Attention
 from fairseq_regattn.errors import UsageError
-from fairseq_regattn.models.config import check_options, complete, mapping_of
+from fairseq_regattn.models.config import attention_of, check_options, complete
 from fairseq_regattn.models.words import Words
 
 HEAD = "sentence_classification_head"
 """How fairseq's criterion ``sentence_prediction`` calls the output layer."""
 
 
-class AttentionClassifier(BaseFairseqModel):
+class Classifier(BaseFairseqModel):
     """Embeddings, attention and the output layer; a model of its own adds what attends to what.
 
     What its words and labels are travels with the weights, in the buffer `data_version`, so that
@@ -25,7 +24,7 @@ class AttentionClassifier(BaseFairseqModel):
 
     Args:
         cfg: complete options.
-        task: ``text_classification``.
+        task: with a dictionary, and `labels` in the order of the classes.
         features: size of what is classified.
         query_dim, value_dim: of the attention.
     """
@@ -33,17 +32,13 @@ class AttentionClassifier(BaseFairseqModel):
     arch = ""
     config: Any = None
     """The dataclass of its options."""
-    pairs = False
-    """Whether it reads pairs of texts."""
 
     def __init__(self, cfg: Any, task: Any, features: int, query_dim: int, value_dim: int):
         super().__init__()
         dictionary = task.source_dictionary
         pretrained = cfg.embed_path is not None
         self.words = Words(len(dictionary), cfg.embed_dim, dictionary.pad(), pretrained)
-        self.attention = Attention(
-            query_dim, value_dim, mapping_of(cfg), cfg.attention_score, cfg.attention_swap
-        )
+        self.attention = self.build_attention(cfg, query_dim, value_dim)
         self.dropout = nn.Dropout(cfg.dropout)
         self.classification_heads = nn.ModuleDict({HEAD: nn.Linear(features, len(task.labels))})
         self._max_positions = cfg.max_source_positions
@@ -59,7 +54,7 @@ class AttentionClassifier(BaseFairseqModel):
         super()._load_from_state_dict({**state_dict, key: trained}, prefix, *rest)
 
     @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "AttentionClassifier":
+    def build_model(cls, cfg: Any, task: Any) -> "Classifier":
         """Build from flags or YAML, and draw the parameters.
 
         Glorot's uniform distribution for matrices, zero for biases. Pretrained vectors are the
@@ -70,17 +65,61 @@ class AttentionClassifier(BaseFairseqModel):
         """
         cfg = complete(cfg, cls.config)
         check_options(cfg)
+        cls.check_task(task)
+        model = cls(cfg, task)  # type: ignore[call-arg]  # a model's own
+        for module in model.modules():
+            if not isinstance(module, Words):
+                _draw(module)
+        return model
+
+    @classmethod
+    def check_task(cls, task: Any) -> None:
+        """
+        Raises:
+            UsageError: the model is for another task.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def build_attention(cfg: Any, query_dim: int, value_dim: int) -> nn.Module:
+        """What the model attends with."""
+        return attention_of(cfg, query_dim, value_dim)
+
+    def encode(
+        self,
+        rnn: nn.RNNBase,
+        inputs: Tensor,
+        lengths: Tensor,
+        start: Any,
+    ) -> Tuple[Tensor, Any]:
+        """States ``bsz x length x units`` of a recurrent layer from `start`, and its last one.
+
+        States are 0 on padding.
+        """
+        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        states, last = rnn(packed, start)
+        padded, _ = pad_packed_sequence(states, batch_first=True, total_length=inputs.size(1))
+        return padded, last
+
+    def max_positions(self) -> int:
+        """Longest text, in tokens."""
+        return self._max_positions
+
+
+class AttentionClassifier(Classifier):
+    """Attends to a text; for the task ``text_classification``."""
+
+    pairs = False
+    """Whether it reads pairs of texts."""
+
+    @classmethod
+    def check_task(cls, task: Any) -> None:
         pairs = getattr(task, "pairs", None)
         if pairs is None:
             raise UsageError(f"--arch {cls.arch} needs --task text_classification")
         if pairs != cls.pairs:
             there, wanted = ("two inputs", "one") if pairs else ("one input", "two")
             raise UsageError(f"the data have {there}, and --arch {cls.arch} reads {wanted}")
-        model = cls(cfg, task)  # type: ignore[call-arg]  # a model's own
-        for module in model.modules():
-            if not isinstance(module, Words):
-                _draw(module)
-        return model
 
     def forward(
         self,
@@ -115,22 +154,6 @@ class AttentionClassifier(BaseFairseqModel):
         """Features ``bsz x features`` and weights ``bsz x src_len``."""
         raise NotImplementedError
 
-    def encode(
-        self,
-        rnn: nn.RNNBase,
-        inputs: Tensor,
-        lengths: Tensor,
-        start: Any,
-    ) -> Tuple[Tensor, Any]:
-        """States ``bsz x length x units`` of a recurrent layer from `start`, and its last one.
-
-        States are 0 on padding.
-        """
-        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        states, last = rnn(packed, start)
-        padded, _ = pad_packed_sequence(states, batch_first=True, total_length=inputs.size(1))
-        return padded, last
-
     def read(self, query: Tensor, values: Tensor, lengths: Tensor) -> Tuple[Tensor, Tensor]:
         """Attend once: context ``bsz x value_dim`` and weights ``bsz x length``.
 
@@ -138,15 +161,15 @@ class AttentionClassifier(BaseFairseqModel):
             query: ``bsz x query_dim``.
             values: ``bsz x length x value_dim``.
         """
-        places = torch.arange(values.size(1), device=values.device)
-        mask = places >= lengths.to(values.device).unsqueeze(1)
-        memory = self.attention.remember(values, mask)
+        memory = self.attention.remember(values, self.padding_mask(values, lengths))
         context, weights = self.attention(query.unsqueeze(1), memory)
         return context.squeeze(1), weights.squeeze(1)
 
-    def max_positions(self) -> int:
-        """Longest text, in tokens."""
-        return self._max_positions
+    @staticmethod
+    def padding_mask(values: Tensor, lengths: Tensor) -> Tensor:
+        """``bsz x length`` for values ``bsz x length x dim``, True = ignore."""
+        places = torch.arange(values.size(1), device=values.device)
+        return places >= lengths.to(values.device).unsqueeze(1)
 
 
 def _draw(module: nn.Module) -> None:

@@ -1,12 +1,12 @@
 """Flags and YAML keys of the models; fairseq derives both from these dataclasses."""
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import DictConfig, OmegaConf
 
-from fairseq_regattn.attention.registry import BoundMapping, build_mapping
+from fairseq_regattn.attention import Attention, build_attention, build_plane_attention
 from fairseq_regattn.errors import UsageError
 
 
@@ -21,7 +21,8 @@ class AttentionConfig(FairseqDataclass):
     attention: str = _flag(
         "softmax",
         "mapping from scores to weights: softmax, sparsemax, pnormmax, fusedmax, oscarmax,"
-        " oscarmax_prox, entmax, or a name you registered",
+        " oscarmax_prox, entmax, continuous_softmax, continuous_sparsemax, continuous_biweight,"
+        " continuous_triweight, or a name you registered",
     )
     attention_score: str = _flag(
         "general", "how states become scores: general, dot or mlp (default: general)"
@@ -41,7 +42,26 @@ class AttentionConfig(FairseqDataclass):
 
 
 @dataclass
-class RegAttnLSTMConfig(AttentionConfig):
+class SequenceAttentionConfig(AttentionConfig):
+    """What continuous attention over sequences has beside it."""
+
+    attention_combine: str = _flag(
+        "sum",
+        "continuous attention: sum (of its context and that of the discrete weights that give the"
+        " density its moments) or replace (default: sum)",
+    )
+    attention_basis: int = _flag(
+        30, "continuous attention: number of basis functions (default: 30)"
+    )
+    attention_basis_widths: str = _flag(
+        "0.03,0.1,0.3",
+        "continuous attention: their standard deviations, in lengths of the sentence, equally many"
+        " functions each (default: 0.03,0.1,0.3)",
+    )
+
+
+@dataclass
+class RegAttnLSTMConfig(SequenceAttentionConfig):
     """An LSTM encoder-decoder; names are those of fairseq's own lstm where it has them."""
 
     dropout: float = _flag(0.1, "dropout between LSTM layers, and elsewhere unless given below")
@@ -124,11 +144,25 @@ class SmallConfig(IWSLTConfig):
 
 
 @dataclass
-class ClassifierConfig(AttentionConfig):
+class ClassifierConfig(SequenceAttentionConfig):
     """Paper B's text model, which attends to a document (its IMDB experiments)."""
 
     attention_score: str = _flag(
         "mlp", "how states become scores: general, dot or mlp (default: mlp)"
+    )
+    attention_basis: int = _flag(
+        64, "continuous attention: number of basis functions (default: 64)"
+    )
+    attention_basis_widths: str = _flag(
+        "0.1,0.5",
+        "continuous attention: their standard deviations, in lengths of the text, equally many"
+        " functions each (default: 0.1,0.5)",
+    )
+    attention_density: str = _flag(
+        "moments",
+        "continuous attention: moments (the density has those of discrete weights) or predicted"
+        " (its parameters come from a convolution over the states, and there are no discrete"
+        " weights; default: moments)",
     )
     embed_dim: int = _flag(300, "embedding size")
     embed_path: Optional[str] = _flag(
@@ -143,7 +177,7 @@ class ClassifierConfig(AttentionConfig):
 
 
 @dataclass
-class NLIConfig(AttentionConfig):
+class NLIConfig(SequenceAttentionConfig):
     """Paper A's entailment model, whose hypothesis attends to the premise."""
 
     attention_score: str = _instead("attention_score", "mlp", ClassifierConfig)
@@ -152,6 +186,22 @@ class NLIConfig(AttentionConfig):
     dropout: float = _instead("dropout", 0.1, ClassifierConfig)
     hidden_size: int = _flag(100, "state size of both GRUs, and of all layers above them")
     max_source_positions: int = _instead("max_source_positions", 100000, ClassifierConfig)
+
+
+@dataclass
+class VQAConfig(AttentionConfig):
+    """A question attends to an image, once."""
+
+    embed_dim: int = _instead("embed_dim", 300, ClassifierConfig)
+    embed_path: Optional[str] = _instead("embed_path", None, ClassifierConfig)
+    dropout: float = _instead("dropout", 0.1, ClassifierConfig)
+    hidden_size: int = _flag(512, "size of the question's state, and of all layers above it")
+    stem: int = _flag(
+        0,
+        "channels of a convolutional stem, trained from pixels: four by four of them are a cell"
+        " (default: 0, none: the grid is of features)",
+    )
+    max_source_positions: int = _flag(100000, "longest question, in tokens")
 
 
 def complete(cfg: Any, kind: Any) -> DictConfig:
@@ -178,16 +228,45 @@ def check_options(cfg: DictConfig) -> None:
             raise UsageError(f"{flag} must be a number with 0 <= value < 1, got {value}")
 
 
-def mapping_of(cfg: Any) -> BoundMapping:
-    """The mapping that ``--attention`` and its parameters name.
+def attention_of(cfg: Any, query_dim: int, value_dim: int) -> Attention:
+    """The attention that ``--attention`` and its parameters name.
 
     Raises:
-        UsageError: as for :func:`build_mapping`.
+        UsageError: as for :func:`build_attention`.
     """
-    return build_mapping(
+    return build_attention(
         cfg.attention,
-        gamma=cfg.attention_gamma,
-        lam=cfg.attention_lambda,
-        p=cfg.attention_p,
-        alpha=cfg.attention_alpha,
+        query_dim,
+        value_dim,
+        cfg.attention_score,
+        cfg.attention_swap,
+        cfg.attention_combine,
+        cfg.attention_basis,
+        cfg.attention_basis_widths,
+        **_parameters(cfg),
     )
+
+
+def plane_attention_of(cfg: Any, query_dim: int, value_dim: int) -> Attention:
+    """As :func:`attention_of`, over grids.
+
+    Raises:
+        UsageError: as for :func:`build_plane_attention`.
+    """
+    return build_plane_attention(
+        cfg.attention,
+        query_dim,
+        value_dim,
+        cfg.attention_score,
+        cfg.attention_swap,
+        **_parameters(cfg),
+    )
+
+
+def _parameters(cfg: Any) -> Dict[str, Optional[float]]:
+    return {
+        "gamma": cfg.attention_gamma,
+        "lam": cfg.attention_lambda,
+        "p": cfg.attention_p,
+        "alpha": cfg.attention_alpha,
+    }

@@ -6,8 +6,14 @@ import torch
 from fairseq.models import register_model
 from torch import Tensor, nn
 
+from fairseq_regattn.attention.continuous import (
+    LINE_DENSITIES,
+    PredictedLineAttention,
+    build_regression,
+)
+from fairseq_regattn.errors import UsageError
 from fairseq_regattn.models.classification import AttentionClassifier
-from fairseq_regattn.models.config import ClassifierConfig
+from fairseq_regattn.models.config import ClassifierConfig, attention_of
 from fairseq_regattn.models.packed_lstm import PackedLSTM
 
 
@@ -17,6 +23,8 @@ class RegAttnClassifierModel(AttentionClassifier):
 
     Paper B's text model. With ``--attention-score mlp`` the scores are its additive
     self-attention, ``v' tanh(W states + b)``: all that the query adds there is a part of ``b``.
+    With ``--attention-density predicted`` there is no query: the states themselves say where a
+    density is.
     """
 
     arch = "regattn_classifier"
@@ -28,7 +36,29 @@ class RegAttnClassifierModel(AttentionClassifier):
         self.encoder = PackedLSTM(
             cfg.embed_dim, cfg.hidden_size, batch_first=True, bidirectional=True
         )
-        self.query = nn.Parameter(torch.empty(1, cfg.attention_dim))
+        if not isinstance(self.attention, PredictedLineAttention):
+            self.query = nn.Parameter(torch.empty(1, cfg.attention_dim))
+
+    @staticmethod
+    def build_attention(cfg: Any, query_dim: int, value_dim: int) -> nn.Module:
+        """As ``--attention-density`` says.
+
+        Raises:
+            UsageError: an unknown one, or one that ``--attention`` cannot have.
+        """
+        kind = cfg.attention_density
+        if kind not in ("moments", "predicted"):
+            raise UsageError(f"--attention-density must be moments or predicted, got {kind!r}")
+        if kind == "moments":
+            return attention_of(cfg, query_dim, value_dim)
+        if cfg.attention not in LINE_DENSITIES:
+            raise UsageError(
+                "--attention-density predicted belongs to continuous attention:"
+                f" {', '.join(LINE_DENSITIES)}; --attention is {cfg.attention}"
+            )
+        regression = build_regression(cfg.attention_basis, cfg.attention_basis_widths)
+        density = LINE_DENSITIES[cfg.attention]
+        return PredictedLineAttention(value_dim, query_dim, density, regression)
 
     def attend(
         self,
@@ -40,6 +70,8 @@ class RegAttnClassifierModel(AttentionClassifier):
         inputs = self.dropout(self.words(src_tokens))
         start = inputs.new_zeros(2, len(inputs), self.encoder.hidden_size)
         states, _ = self.encode(self.encoder, inputs, src_lengths, (start, start))
-        query = self.query.expand(len(states), -1)
-        context, weights = self.read(query, states, src_lengths)
+        if isinstance(self.attention, PredictedLineAttention):
+            context, weights = self.attention(states, self.padding_mask(states, src_lengths))
+        else:
+            context, weights = self.read(self.query.expand(len(states), -1), states, src_lengths)
         return self.dropout(context), weights

@@ -11,16 +11,15 @@ from fairseq.models.lstm import Embedding
 from omegaconf import DictConfig
 from torch import nn
 
-from fairseq_regattn.attention import Attention
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.models.config import (
     IWSLTConfig,
     OpenNMTConfig,
     RegAttnLSTMConfig,
     SmallConfig,
+    attention_of,
     check_options,
     complete,
-    mapping_of,
 )
 from fairseq_regattn.models.lstm_decoder import RegAttnLSTMDecoder
 from fairseq_regattn.models.lstm_encoder import RegAttnLSTMEncoder
@@ -38,7 +37,6 @@ class RegAttnLSTMModel(FairseqEncoderDecoderModel):
             UsageError: options that contradict each other; names both with their values.
         """
         cfg = _complete(cfg)
-        mapping = mapping_of(cfg)
         _check(cfg, task)
         source = _embedding(
             cfg.encoder_embed_path,
@@ -71,13 +69,7 @@ class RegAttnLSTMModel(FairseqEncoderDecoderModel):
             pretrained_embed=source,
             max_source_positions=cfg.max_source_positions,
         )
-        attention = Attention(
-            query_dim=cfg.decoder_hidden_size,
-            value_dim=encoder.output_units,
-            mapping=mapping,
-            score=cfg.attention_score,
-            allow_swap=cfg.attention_swap,
-        )
+        attention = attention_of(cfg, cfg.decoder_hidden_size, encoder.output_units)
         for parameter in attention.parameters():
             nn.init.uniform_(parameter, -0.1, 0.1)  # as every other weight here
         decoder = RegAttnLSTMDecoder(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-MAPPINGS: dict[str, dict[str, float]] = {
+MAPPINGS: dict[str, dict[str, float | None]] = {
     "softmax": {},
     "sparsemax": {},
     "pnormmax": {"p": 1.5},
@@ -25,8 +25,13 @@ MAPPINGS: dict[str, dict[str, float]] = {
     "oscarmax": {"lambda": 0.01},
     "oscarmax_prox": {"lambda": 0.01},
     "entmax": {"alpha": 1.5},
+    "continuous_softmax": {"basis": None},
+    "continuous_sparsemax": {"basis": None},
+    "continuous_biweight": {"basis": None},
+    "continuous_triweight": {"basis": None},
 }
-"""Mappings with the parameters of their own, apart from gamma, and their default values."""
+"""Mappings with the parameters of their own, apart from gamma, and their default values; None: that
+of the model."""
 
 SCORES = ("general", "dot", "mlp")
 
@@ -35,6 +40,7 @@ RANGES = {
     "lambda": ("a number >= 0", lambda value: value >= 0),
     "p": ("a number > 1 and <= 2", lambda value: 1 < value <= 2),
     "alpha": ("a number > 1", lambda value: value > 1),
+    "basis": ("a whole number >= 1", lambda value: value >= 1 and value % 1 == 0),
 }
 
 STAGES = ("prepare", "preprocess", "train", "generate", "score", "report")
@@ -42,7 +48,7 @@ STAGES = ("prepare", "preprocess", "train", "generate", "score", "report")
 OVERRIDE = re.compile(r"[a-z_0-9]+(\.[a-z_0-9]+)*=.*", re.DOTALL)
 
 
-TOLD = re.compile(r"-(gamma|lambda|p|alpha)(.+?)(?=-gamma|$)")
+TOLD = re.compile(r"-(gamma|lambda|p|alpha|basis)(.+?)(?=-gamma|$)")
 """A parameter in the name of an attention; gamma is the last one."""
 
 
@@ -77,7 +83,10 @@ class Attention:
     @property
     def settings(self) -> dict[str, str | float]:
         """Keys of the model."""
-        values = {f"attention_{name}": value for name, value in self.parameters}
+        values = {
+            f"attention_{name}": int(value) if name == "basis" else value
+            for name, value in self.parameters
+        }
         return {"attention": self.mapping, "attention_gamma": self.gamma, **values}
 
     def _told(self) -> list[tuple[str, float]]:
@@ -243,10 +252,12 @@ def recipe_attentions(
         raise ValueError(f"attention must be of {', '.join(MAPPINGS)}, got {unknown[0]!r}")
     given = dict(parameters)
     gamma = given.pop("gamma", 1.0)
-    return tuple(
-        Attention(name, gamma, tuple((k, given.get(k, v)) for k, v in MAPPINGS[name].items()))
-        for name in names
-    )
+    chosen = []
+    for name in names:
+        values = [(key, given.get(key, usual)) for key, usual in MAPPINGS[name].items()]
+        told = tuple((key, value) for key, value in values if value is not None)
+        chosen.append(Attention(name, gamma, told))
+    return tuple(chosen)
 
 
 def _add_attention(parser: Parser, default: str | None) -> None:
@@ -265,11 +276,14 @@ def _add_attention(parser: Parser, default: str | None) -> None:
     )
     for name, (allowed, _) in RANGES.items():
         takers = {m: own[name] for m, own in MAPPINGS.items() if name in own}
-        usual = ", ".join(f"{value:g} for {mapping}" for mapping, value in takers.items())
+        usual = ", ".join(
+            f"{value:g} for {mapping}" for mapping, value in takers.items() if value is not None
+        )
+        usual = usual or ("that of the model, for continuous attention" if takers else "1")
         parser.add_argument(
             f"--attention-{name}",
             metavar=name[0].upper(),
-            help=f"{allowed} (default: {usual or '1'})",
+            help=f"{allowed} (default: {usual})",
         )
 
 

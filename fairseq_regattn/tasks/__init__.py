@@ -1,3 +1,3 @@
 """fairseq tasks; importing this registers them."""
 
-from fairseq_regattn.tasks import summarization, text_classification  # noqa: F401
+from fairseq_regattn.tasks import summarization, text_classification, vqa  # noqa: F401

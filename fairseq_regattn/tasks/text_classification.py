@@ -3,12 +3,10 @@
 import logging
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 import numpy as np
 import torch
-from fairseq.criterions.sentence_prediction import SentencePredictionCriterion
 from fairseq.data import (
     Dictionary,
     FairseqDataset,
@@ -24,11 +22,11 @@ from fairseq.data import (
     data_utils,
 )
 from fairseq.dataclass import FairseqDataclass
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 from omegaconf import II, MISSING
 
-from fairseq_regattn.classification.vectors import read_vectors
 from fairseq_regattn.errors import UsageError
+from fairseq_regattn.tasks.classifying import ClassifyingTask
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +46,7 @@ class TextClassificationConfig(FairseqDataclass):
 
 
 @register_task("text_classification", dataclass=TextClassificationConfig)
-class TextClassificationTask(FairseqTask):
+class TextClassificationTask(ClassifyingTask):
     """fairseq's ``sentence_prediction`` with the two texts of a pair apart.
 
     For ``--criterion sentence_prediction``, which logs the accuracy in percent:
@@ -60,11 +58,12 @@ class TextClassificationTask(FairseqTask):
         pairs: whether there are two texts to a label.
     """
 
+    name = "text_classification"
+    criteria = ("sentence_prediction", "sentence_prediction_l2")
+
     def __init__(self, cfg: Any, dictionary: Dictionary, label_dictionary: Dictionary):
-        super().__init__(cfg)
-        self.dictionary = dictionary
+        super().__init__(cfg, dictionary, label_dictionary.symbols[label_dictionary.nspecial :])
         self.label_dictionary = label_dictionary
-        self.labels: List[str] = label_dictionary.symbols[label_dictionary.nspecial :]
         self.pairs = os.path.isdir(os.path.join(cfg.data, "input1"))
 
     @classmethod
@@ -152,50 +151,6 @@ class TextClassificationTask(FairseqTask):
             },
             sizes=[sizes],
         )
-
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build it, with pretrained vectors unless it is loaded from a checkpoint, which has them.
-
-        Raises:
-            UsageError: the file of vectors cannot be read, or has none of these words.
-        """
-        model = super().build_model(cfg, from_checkpoint)
-        path = getattr(cfg, "embed_path", None)
-        if path is not None and not from_checkpoint:
-            try:
-                words, vectors = read_vectors(
-                    Path(path), set(self.dictionary.symbols), cfg.embed_dim
-                )
-            except UsageError as error:
-                size = f" (--embed-dim is {cfg.embed_dim})"
-                raise UsageError(f"--embed-path {error}{size}") from None
-            if not words:
-                raise UsageError(f"--embed-path {path} has no word of {self.cfg.data}")
-            indices = torch.tensor([self.dictionary.index(word) for word in words])
-            model.words.set_vectors(indices, torch.from_numpy(vectors))
-            logger.info("vectors of %d of %d words", len(words), len(self.dictionary))
-        return model
-
-    def build_criterion(self, cfg: Any, *rest: Any, **more: Any) -> Any:
-        """Build it; what else is passed depends on the version of fairseq.
-
-        Raises:
-            UsageError: the criterion does not classify, such as fairseq's default.
-        """
-        criterion = super().build_criterion(cfg, *rest, **more)
-        if not isinstance(criterion, SentencePredictionCriterion):
-            raise UsageError(
-                "--task text_classification needs --criterion sentence_prediction or"
-                f" sentence_prediction_l2, got {cfg._name}"
-            )
-        return criterion
-
-    def max_positions(self) -> None:
-        """No limit but the model's."""
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        return self.dictionary
 
     @property
     def target_dictionary(self) -> Dictionary:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_regattn.attention import ATTENTIONS, Attention, build_mapping
+from fairseq_regattn.attention import ATTENTIONS, Attention, build_attention, build_mapping
 from fairseq_regattn.errors import UsageError
 
 BSZ, LENGTH, QUERY, VALUE = 3, 6, 4, 5
@@ -43,6 +43,18 @@ def test_context_is_the_weighted_sum(name, score):
             torch.testing.assert_close(weights[row, step, keep], alone)
             torch.testing.assert_close(context[row, step], alone @ values[sentence, keep])
             assert (weights[row, step, ~keep] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["fusedmax", "continuous_softmax", "continuous_sparsemax"])
+def test_nothing_to_attend_to(name):
+    """A batch of no sentences, and one of sentences without queries."""
+    module = build_attention(name, QUERY, VALUE).double()
+    queries, values, mask = batch()
+    for rows, steps in ((0, STEPS), (BSZ, 0)):
+        memory = module.remember(values[:rows], mask[:rows])
+        context, weights = module(queries[:rows, :steps], memory)
+        assert context.shape == (rows, steps, VALUE)
+        assert weights.shape == (rows, steps, LENGTH)
 
 
 def test_a_mapping_is_handed_a_matrix_and_a_mask_of_its_shape(registry):

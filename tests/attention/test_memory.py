@@ -12,7 +12,8 @@ def memory():
     """Each sentence's number, everywhere."""
     number = torch.arange(SENTENCES)
     keys = number.view(-1, 1, 1).expand(-1, 3, 2).double()
-    return Memory(keys, keys + 10, number.view(-1, 1).expand(-1, 3) % 2 == 1)
+    mask = number.view(-1, 1).expand(-1, 3) % 2 == 1
+    return Memory(keys, keys + 10, mask, keys + 20, keys + 30)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def memory():
 def test_each_row_reads_its_sentence(sentences, entries):
     sentences = torch.tensor(sentences, dtype=torch.long)
     kept = memory().for_rows(sentences)
-    assert [len(part) for part in kept] == [entries] * 3
+    assert [len(part) for part in kept] == [entries] * 5
     if entries:
         row_entries = torch.arange(len(sentences)) // (len(sentences) // entries)
         expected = [part[sentences] for part in memory()]

@@ -55,6 +55,26 @@ def test_scaling(run_script):
     assert len(targets["rows"]) == 4
 
 
+def test_continuous(run_script):
+    printed, tables = run_script("continuous.py", "--lengths", "20", "5", "--batch", "2")
+    *contestants, targets = tables
+    assert [table["title"] for table in contestants] == [
+        f"{name}: 2 sequences by length"
+        for name in (
+            "discrete softmax",
+            "continuous softmax, B given",
+            "continuous sparsemax, B given",
+            "B, G given",
+            "G, once a length",
+        )
+    ]
+    assert all(list(table["rows"]) == ["5", "20"] for table in contestants)
+    assert [name for name, *_ in targets["rows"]] == [
+        f"continuous {name}, B given: 20 / 5 positions" for name in ("softmax", "sparsemax")
+    ]
+    assert all(f"{value:.2f}   <=" in printed for _, value, *_ in targets["rows"])
+
+
 @pytest.mark.parametrize(
     ("script", "arguments", "message"),
     [
@@ -63,6 +83,8 @@ def test_scaling(run_script):
         ("mappings.py", "--budget -1", "--budget: must be a number > 0, got '-1'"),
         ("mappings.py", "--device nonsense", "--device: 'nonsense' cannot be used"),
         ("scaling.py", "--lengths 10", "--lengths: a fit takes two sizes of at least 3,000"),
+        ("continuous.py", "--lengths 50 50", "--lengths: a comparison takes two"),
+        ("continuous.py", "--lengths 50 x", "--lengths: must be an integer > 0, got 'x'"),
         ("scaling.py", "--rounds 0", "--rounds: must be an integer > 0, got '0'"),
         ("training.py", "--arch nonsense", "--arch: invalid choice: 'nonsense'"),
         ("decoding.py", "--batch 0", "--batch: must be an integer > 0, got '0'"),

@@ -6,14 +6,14 @@ import pytest
 import sacrebleu
 import torch
 
-from fairseq_regattn.attention import ATTENTIONS
+from fairseq_regattn.attention import ATTENTIONS, CONTINUOUS
 
 from . import commands
 
 FAST = {"softmax", "fusedmax"}  # of tests that repeat another one's work
 SOME = [
     pytest.param(name, marks=[] if name in FAST else pytest.mark.slow)
-    for name in sorted(ATTENTIONS)
+    for name in [*sorted(ATTENTIONS), *CONTINUOUS]
 ]
 
 
@@ -41,7 +41,7 @@ def same_translations(alone, together):
 
 
 @pytest.mark.parametrize("left_pad", [True, False], ids=["left", "right"])
-@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+@pytest.mark.parametrize("name", SOME)
 def test_hard_alignment_alone_and_in_a_batch_of_64(generate, name, left_pad):
     alone, _ = generate(name, "--batch-size=1", "--print-alignment=hard")
     together, _ = generate(name, "--batch-size=64", "--print-alignment=hard", left_pad=left_pad)

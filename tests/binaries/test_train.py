@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_regattn.attention import ATTENTIONS
+from fairseq_regattn.attention import ATTENTIONS, CONTINUOUS
 
 from . import commands
 
@@ -35,7 +35,7 @@ def test_preprocess_makes_both_sides(data):
         assert (data / name).is_file()
 
 
-@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+@pytest.mark.parametrize("name", [*sorted(ATTENTIONS), *CONTINUOUS])
 def test_version_and_config_are_saved(trained, name):
     saved = commands.state(trained(name))
     signature = bytes(saved["model"]["decoder.attention.mapping_version"].tolist()).rstrip(b"\0")

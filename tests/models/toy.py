@@ -7,9 +7,9 @@ from fairseq import models
 from fairseq.data import Dictionary
 
 import fairseq_regattn.models  # noqa: F401  registers
-from fairseq_regattn.attention import ATTENTIONS
+from fairseq_regattn.attention import ATTENTIONS, CONTINUOUS
 
-MAPPINGS = sorted(ATTENTIONS)
+MAPPINGS = [*sorted(ATTENTIONS), *CONTINUOUS]
 SMALL = {"encoder_embed_dim": 6, "encoder_hidden_size": 5, "decoder_embed_dim": 7}
 SMALL.update(decoder_hidden_size=8, decoder_out_embed_dim=9)
 PAD, EOS = 1, 2

@@ -13,11 +13,14 @@ from omegaconf import OmegaConf
 import fairseq_regattn  # noqa: F401  registers the models
 from fairseq_regattn.recipes.__main__ import planned, reproduce
 from fairseq_regattn.recipes.commands import train_command
+from fairseq_regattn.recipes.fairseq_settings import check_train
 from fairseq_regattn.recipes.load import CONFIGS, PROFILES, load_recipe
 from fairseq_regattn.recipes.options import parse_reproduce
 
 FILES = sorted(CONFIGS.rglob("*.yaml"))
-RECIPES = [path for path in FILES if path.parent != PROFILES]
+VQA = CONFIGS / "vqa"
+"""What fairseq-hydra-train reads, by itself."""
+RECIPES = [path for path in FILES if path.parent not in (PROFILES, VQA)]
 
 
 def reference(profile):
@@ -54,7 +57,7 @@ def test_it_tells_what_it_is(path):
     lines = path.read_text(encoding="utf-8").splitlines()
     comment = "\n".join(line for line in lines[:20] if line.startswith("#"))
     assert len(comment.splitlines()) >= 2
-    if path in RECIPES and path.stem != "base":
+    if path.parent != PROFILES and path.stem != "base":
         for word in ("data ", "command ", "expect"):
             assert word in comment
 
@@ -128,6 +131,21 @@ def test_flags_and_hydra_say_the_same(path, tmp_path):
     settings["task"] = {**settings["task"], "data": "bin"}
     if recipe.classification is None:
         settings["task"].update(source_lang="a", target_lang="b")
+    compare(settings)
+
+
+@pytest.mark.parametrize("path", sorted(VQA.glob("*.yaml")), ids=lambda path: path.stem)
+def test_settings_of_vqa_are_flags_too(path):
+    settings = OmegaConf.to_container(OmegaConf.load(path))
+    settings["task"]["data"] = "bin"
+    settings["common"]["user_dir"] = None
+    assert settings["model"]["_name"] == "regattn_vqa"
+    check_train(settings, path)
+    compare(settings)
+
+
+def compare(settings):
+    """Settings, and what fairseq makes of their flags."""
     words = train_command(settings)[1:]
     given = [word for word in words if word.startswith("--")]
     assert len(given) == len(set(given))

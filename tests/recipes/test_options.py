@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairseq_regattn.attention import CONTINUOUS
 from fairseq_regattn.mappings.registry import MAPPINGS as REGISTERED
 from fairseq_regattn.recipes import options
 from fairseq_regattn.recipes.options import (
@@ -18,11 +19,13 @@ from fairseq_regattn.recipes.options import (
 
 
 def test_mappings_and_defaults_are_those_of_the_package():
-    for name, parameters in options.MAPPINGS.items():
+    assert all(options.MAPPINGS[name] == {"basis": None} for name in CONTINUOUS)
+    for name in REGISTERED:
+        parameters = options.MAPPINGS[name]
         defaults = dict(REGISTERED[name].function.__kwdefaults__)
         del defaults["padding_mask"], defaults["gamma"]
         assert parameters == {"lambda" if k == "lam" else k: v for k, v in defaults.items()}
-    assert set(options.MAPPINGS) == set(REGISTERED)
+    assert set(options.MAPPINGS) == {*REGISTERED, *CONTINUOUS}
 
 
 def test_softmax_and_fusedmax_unless_told_otherwise(tmp_path, monkeypatch):
@@ -45,6 +48,15 @@ def test_another_mapping_is_shown_beside_softmax():
         "attention_gamma": 0.5,
         "attention_lambda": 0.02,
     }
+
+
+def test_basis_functions_are_told_where_they_are_given():
+    given = [["--attention=continuous_softmax", *more] for more in ([], ["--attention-basis=32"])]
+    (_, usual), (_, other) = (parse_quickstart(arguments).attentions for arguments in given)
+    assert (usual.name, other.name) == ("continuous_softmax", "continuous_softmax-basis32")
+    assert "attention_basis" not in usual.settings
+    assert other.settings["attention_basis"] == 32
+    assert isinstance(other.settings["attention_basis"], int)
 
 
 def test_the_score_is_a_setting_of_all():
@@ -79,6 +91,7 @@ def test_softmax_alone_and_settings():
         (["--attention=pnormmax", "--attention-p", "3"], ["--attention-p", "<= 2", "'3'"]),
         (["--attention=entmax", "--attention-alpha", "1"], ["--attention-alpha", "> 1", "'1'"]),
         (["--attention=entmax", "--attention-lambda", "1"], ["belongs to fusedmax", "entmax"]),
+        (["--attention-basis=1.5"], ["--attention-basis", "a whole number >= 1", "'1.5'"]),
         (["--attention-score", "sum"], ["--attention-score", "'sum'", "mlp"]),
         (["--atention", "softmax"], ["--atention"]),
         (["--output", ""], ["--output must not be empty"]),
