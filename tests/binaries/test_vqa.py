@@ -90,7 +90,7 @@ def test_it_learns_and_tells_how_well(attention, criterion, data, trained, capsy
     printed = capsys.readouterr().err
     found = list(read_predictions(tmp_path / "x.jsonl"))
     right = sum(one.answer == one.gold for one in found)
-    assert right / len(found) > 0.55  # 0.3 by chance, give or take 0.08
+    assert right > 20  # of 36; 16 without the image, and 32 at most: one answer is not known
     [line] = [line for line in printed.splitlines() if line.startswith("all ")]
     assert line.split()[1:4] == ["36", str(right), f"{100 * right / 36:.2f}"]
     assert "answer type other" in printed
