@@ -9,6 +9,10 @@ from fairseq_regattn.analysis.records import Record
 from fairseq_regattn.scoring.summaries import main_measure, names
 
 
+TEXTS = ("translations", "summaries", "classifications")
+"""Kinds of runs that attend to texts."""
+
+
 class Measure(NamedTuple):
     """One number of a run.
 
@@ -21,7 +25,7 @@ class Measure(NamedTuple):
         note: what it means.
         compared: whether the difference to softmax is told, with its p value.
         interval: its 95 % confidence interval, if it has one.
-        kind: of the runs that have it: translations, summaries, classifications, or all.
+        kinds: of the runs that have it.
     """
 
     key: str
@@ -31,7 +35,7 @@ class Measure(NamedTuple):
     note: str
     compared: bool = False
     interval: Callable[[Record], tuple[float, float] | None] | None = None
-    kind: str = "all"
+    kinds: tuple[str, ...] = (*TEXTS, "answers")
 
 
 def _time_ratio(record: Record, softmax: Record | None) -> float | None:
@@ -53,7 +57,7 @@ MEASURES = (
         "Of detokenised text. In brackets the difference to softmax of the same seeds, and p by "
         "paired bootstrap (of several seeds: the smallest and the largest).",
         compared=True,
-        kind="translations",
+        kinds=("translations",),
     ),
     Measure(
         "chrf",
@@ -62,7 +66,7 @@ MEASURES = (
         "{:.1f}",
         "In brackets as for BLEU.",
         compared=True,
-        kind="translations",
+        kinds=("translations",),
     ),
     Measure(
         "tokenised_bleu",
@@ -70,7 +74,7 @@ MEASURES = (
         lambda record, _: record.tokenised_bleu,
         "{:.1f}",
         "The value of Moses' multi-bleu.perl.",
-        kind="translations",
+        kinds=("translations",),
     ),
     Measure(
         "valid_ppl",
@@ -84,8 +88,8 @@ MEASURES = (
         "Non-zero weights (%)",
         lambda record, _: 100 * record.alignments.nonzero,
         "{:.1f}",
-        "Share of the positions of a test text, mean over all steps (words of the output; a "
-        "classifier has one step a text); weights below 0.0000005 count as zero.",
+        "Share of the positions of a test text, or of the cells of an image, mean over all steps "
+        "(words of the output; a classifier has one step a text); weights below 0.0000005 count as zero.",
     ),
     Measure(
         "segments",
@@ -93,6 +97,7 @@ MEASURES = (
         lambda record, _: record.alignments.segments,
         "{:.2f}",
         "Runs of equal, non-zero neighbours in a step, mean over all steps.",
+        kinds=TEXTS,
     ),
     Measure(
         "entropy",
@@ -138,7 +143,7 @@ def rouge_measures(records: Sequence[Record]) -> list[Measure]:
             lambda record, _: record.summary.words if record.summary else None,
             "{:.1f}",
             f"Between white space. References have {lengths}.",
-            kind="summaries",
+            kinds=("summaries",),
         )
     )
     return measures
@@ -161,28 +166,40 @@ def _rouge_measure(name: str, kind: str, measure: str, size: int | None) -> Meas
         note += " In brackets the difference to softmax of the same seeds, and p by paired"
         note += " approximate randomisation."
     title += "" if size is None else f", {size} bytes"
-    return Measure(name, title, value, "{:.2f}", note, compared, interval, "summaries")
+    return Measure(name, title, value, "{:.2f}", note, compared, interval, ("summaries",))
 
 
 def class_measures(records: Sequence[Record]) -> list[Measure]:
-    """Of classifiers: accuracy, macro F1, and accuracy by each label that some run has."""
+    """Of what is right or wrong: accuracy; of labels macro F1, and accuracy by label; of answers
+    VQA's accuracy, and accuracy by kind of question."""
     labels = dict.fromkeys(
         label for record in records if record.classes for label in record.classes.labels
     )
-    if not labels:
+    types = dict.fromkeys(
+        name for record in records if record.answers for name in record.answers.types
+    )
+    if all(record.accuracy is None for record in records):
         return []
     return [
         Measure(
             "accuracy",
             "Accuracy (%)",
-            lambda record, _: record.classes.accuracy[0] if record.classes else None,
+            lambda record, _: record.accuracy[0] if record.accuracy else None,
             "{:.2f}",
             "In square brackets, where there is one seed, the 95 % confidence interval (Wilson). "
             "In brackets the difference to softmax of the same seeds, and p by McNemar's exact "
             "test (of several seeds: the smallest and the largest).",
             compared=True,
             interval=_accuracy_interval,
-            kind="classifications",
+            kinds=("classifications", "answers"),
+        ),
+        Measure(
+            "vqa_accuracy",
+            "VQA accuracy (%)",
+            lambda record, _: record.answers.vqa if record.answers else None,
+            "{:.2f}",
+            "Of an answer that n of ten people gave min(n / 3, 1), averaged over all nine of ten.",
+            kinds=("answers",),
         ),
         Measure(
             "macro_f1",
@@ -190,14 +207,26 @@ def class_measures(records: Sequence[Record]) -> list[Measure]:
             lambda record, _: record.classes.macro_f1 if record.classes else None,
             "{:.2f}",
             "Mean F1 of the labels, each counting once.",
-            kind="classifications",
+            kinds=("classifications",),
         ),
         *map(_recall_measure, labels),
+        *map(_type_measure, types),
     ]
 
 
 def _accuracy_interval(record: Record) -> tuple[float, float] | None:
-    return (record.classes.accuracy[1], record.classes.accuracy[2]) if record.classes else None
+    return (record.accuracy[1], record.accuracy[2]) if record.accuracy else None
+
+
+def _type_measure(name: str) -> Measure:
+    def value(record: Record, _: Record | None) -> float | None:
+        if record.answers is None or name not in record.answers.types:
+            return None
+        right, questions = record.answers.types[name]
+        return 100 * right / questions
+
+    title, note = f"Accuracy, {name} (%)", "Of the questions of this kind."
+    return Measure(f"accuracy {name}", title, value, "{:.2f}", note, kinds=("answers",))
 
 
 def _recall_measure(label: str) -> Measure:
@@ -205,4 +234,4 @@ def _recall_measure(label: str) -> Measure:
         return record.classes.recall.get(label) if record.classes else None
 
     title, note = f"Accuracy of {label} (%)", "Of the texts that have this label (its recall)."
-    return Measure(f"recall {label}", title, value, "{:.2f}", note, kind="classifications")
+    return Measure(f"recall {label}", title, value, "{:.2f}", note, kinds=("classifications",))

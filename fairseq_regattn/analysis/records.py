@@ -18,6 +18,7 @@ from typing import Any
 from fairseq_regattn.analysis.statistics import AlignmentStatistics
 from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.recipes.stages import rewrite
+from fairseq_regattn.scoring.answers import AnswerScores
 from fairseq_regattn.scoring.classification import ClassScores
 from fairseq_regattn.scoring.summaries import SummaryScores
 
@@ -61,6 +62,7 @@ class Record:
         command: what trained it.
         summary: ROUGE, of summaries.
         classes: accuracy and confusion, of labels.
+        answers: accuracy, of answers to questions about images.
     """
 
     recipe: str
@@ -90,6 +92,7 @@ class Record:
     command: str
     summary: SummaryScores | None = None
     classes: ClassScores | None = None
+    answers: AnswerScores | None = None
 
     @property
     def path(self) -> Path:
@@ -104,10 +107,18 @@ class Record:
 
     @property
     def kind(self) -> str:
-        """``translations``, ``summaries`` or ``classifications``."""
+        """``translations``, ``summaries``, ``classifications`` or ``answers``."""
+        if self.answers is not None:
+            return "answers"
         if self.classes is not None:
             return "classifications"
         return "translations" if self.summary is None else "summaries"
+
+    @property
+    def accuracy(self) -> list[float] | None:
+        """Percent with its confidence interval, of labels and of answers."""
+        scored = self.classes or self.answers
+        return None if scored is None else scored.accuracy
 
     def rouge(self, name: str) -> list[float] | None:
         """Value and confidence interval of a score of summaries, where there is one."""
@@ -131,17 +142,18 @@ class Record:
         if content.get("summary") is not None:
             summary = _object_of(SummaryScores, content["summary"], f"{path}: summary")
             for name, score in summary["scores"].items():
-                if len(score) != 3 or not all(_is_of(number, (int, float)) for number in score):
+                if len(score) != 3:
                     wanted = "a number and its interval, three numbers"
                     raise ArgumentError(f"{path}: summary: {name}", score, wanted)
             content["summary"] = SummaryScores(**summary)
-        if content.get("classes") is not None:
-            place = f"{path}: classes"
-            classes = _object_of(ClassScores, content["classes"], place)
-            try:
-                content["classes"] = ClassScores(**classes)
-            except ArgumentError as error:
-                raise UsageError(f"{place}: {error}") from None
+        for key, kind in (("classes", ClassScores), ("answers", AnswerScores)):
+            if content.get(key) is not None:
+                place = f"{path}: {key}"
+                scores = _object_of(kind, content[key], place)
+                try:
+                    content[key] = kind(**scores)
+                except ArgumentError as error:
+                    raise UsageError(f"{place}: {error}") from None
         if content["links"] is not None and set(content["links"]) != set(LINKS):
             found = ", ".join(content["links"])
             raise UsageError(f"{path}: links must have the keys {', '.join(LINKS)}, got {found}")
@@ -161,6 +173,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "AlignmentStatistics": (dict,),
     "SummaryScores | None": (dict, type(None)),
     "ClassScores | None": (dict, type(None)),
+    "AnswerScores | None": (dict, type(None)),
     "list[str]": (list,),
     "list[float]": (list,),
     "list[list[int]]": (list,),
@@ -176,6 +189,12 @@ VALUES: dict[str, tuple[type, ...]] = {
     "list[list[int]]": (list,),
 }
 """The same for what is in dictionaries and lists."""
+
+ROWS: dict[str, tuple[type, ...]] = {
+    "dict[str, list[float]]": (int, float),
+    "list[list[int]]": (int,),
+}
+"""And for what is in the lists in these."""
 
 
 def _object_of(kind: Any, content: Any, place: str) -> dict[str, Any]:
@@ -195,8 +214,9 @@ def _object_of(kind: Any, content: Any, place: str) -> dict[str, Any]:
         if right and isinstance(value, (dict, list)) and expected[key] in VALUES:
             inside = list(value.values()) if isinstance(value, dict) else value
             right = all(_is_of(inner, VALUES[expected[key]]) for inner in inside)
-            if right and expected[key] == "list[list[int]]":
-                right = all(_is_of(number, (int,)) for row in inside for number in row)
+            if right and expected[key] in ROWS:
+                kinds = ROWS[expected[key]]
+                right = all(_is_of(number, kinds) for row in inside for number in row)
         if not right:
             raise UsageError(f"{place}: {key} must be of type {expected[key]}, got {value!r}")
     return content

@@ -88,7 +88,7 @@ def sections(sweep: Sweep) -> list[Section]:
 
 def _has(sweep: Sweep, measure: Measure, groups: Sequence[Group]) -> bool:
     return any(
-        measure.kind in ("all", sweep.kind(group)) and sweep.values(measure, sweep.of(group))
+        sweep.kind(group) in measure.kinds and sweep.values(measure, sweep.of(group))
         for group in groups
     )
 
@@ -165,7 +165,7 @@ def notes(sweep: Sweep) -> list[str]:
     single = [
         sweep.rows[group]
         for group in sweep.rows
-        if len(seeds[group]) == 1 and sweep.kind(group) != "classifications"
+        if len(seeds[group]) == 1 and sweep.kind(group) in ("translations", "summaries")
     ]
     found = [
         f"{len(records)} runs, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}. "
@@ -223,15 +223,21 @@ def _flat(sweep: Sweep, record: Record) -> dict[str, Any]:
     for name, scores in summary.pop("scores", {}).items():
         row.update(zip((name, f"{name} low", f"{name} high"), scores))
     row.update(summary)
-    del row["classes"]
+    for name in ("classes", "answers"):
+        del row[name]
+    if record.accuracy is not None:
+        row.update(zip(("accuracy", "accuracy low", "accuracy high"), record.accuracy))
     if record.classes is not None:
         row.update(_flat_classes(record.classes))
+    if record.answers is not None:
+        row["vqa_accuracy"] = record.answers.vqa
+        for name, (right, questions) in record.answers.types.items():
+            row.update({f"right {name}": right, f"questions {name}": questions})
     return {**row, **_against_softmax(sweep, record)}
 
 
 def _flat_classes(classes: ClassScores) -> dict[str, Any]:
-    row: dict[str, Any] = dict(zip(("accuracy", "accuracy low", "accuracy high"), classes.accuracy))
-    row["macro_f1"] = classes.macro_f1
+    row: dict[str, Any] = {"macro_f1": classes.macro_f1}
     for name in ("recall", "precision", "f1"):
         row.update({f"{name} {label}": v for label, v in getattr(classes, name).items()})
     for gold, counts in zip(classes.labels, classes.confusion):

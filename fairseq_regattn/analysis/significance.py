@@ -44,7 +44,7 @@ def significance(folder: Path, test_sets: Iterable[Sequence[Sequence[str]]]) -> 
     """Compare each run with softmax of the same group and seed, unless that is known already.
 
     Translations by paired bootstrap, about a second a run and thousand sentences; summaries by
-    paired approximate randomisation; labels by McNemar's exact test.
+    paired approximate randomisation; labels and answers by McNemar's exact test.
 
     Args:
         folder: of records; gets ``comparisons.json``. What is in there of runs that are gone or
@@ -71,7 +71,7 @@ def significance(folder: Path, test_sets: Iterable[Sequence[Sequence[str]]]) -> 
         baseline = tested[0][1]
         systems = {_key(record, baseline): read_hypotheses(folder, record) for record, _ in tested}
         there, softmax = references[baseline.test_key], read_hypotheses(folder, baseline)
-        if baseline.classes is not None:
+        if baseline.accuracy is not None:
             found = compare_labels(softmax, systems, [some[0] for some in there])
         elif (summary := baseline.summary) is None:
             found = compare(softmax, systems, [some[0] for some in there])
@@ -115,7 +115,7 @@ def pairs(records: Sequence[Record]) -> Iterator[tuple[Record, Record]]:
 def _key(record: Record, baseline: Record) -> str:
     """All that a p value depends on: three texts, of what kind, and how summaries are scored."""
     texts = f"{record.test_key}-{baseline.hypotheses_key}-{record.hypotheses_key}"
-    if baseline.classes is not None:
+    if baseline.accuracy is not None:
         return f"{texts}-labels"
     if (summary := baseline.summary) is None:
         return texts

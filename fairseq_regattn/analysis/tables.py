@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairseq_regattn.analysis.records import Record
-from fairseq_regattn.scoring.classification import ClassScores
 from fairseq_regattn.scoring.summaries import main_measure, names
 
 Rows = Sequence[Sequence[str]]
@@ -17,8 +16,10 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
     summaries = [record.summary for record in records if record.summary is not None]
     rouge = rouge_columns(summaries[0].bytes) if summaries else {}
     labelled = any(record.classes is not None for record in records)
+    answered = any(record.answers is not None for record in records)
+    by_people = any(record.answers is not None and record.answers.vqa for record in records)
     # what chooses the best checkpoint of a classifier may be its accuracy
-    perplexity = not labelled or any(record.valid_ppl is not None for record in records)
+    perplexity = not (labelled or answered) or any(record.valid_ppl is not None for record in records)
     translated = any(record.bleu is not None for record in records)
     tokenised = any(record.tokenised_bleu is not None for record in records)
     linked = any(record.links is not None for record in records)
@@ -31,10 +32,12 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
         *(["chrF2"] if translated else []),
         *rouge,
         *(["words"] if summaries else []),
-        *(["accuracy (%)", "macro F1 (%)"] if labelled else []),
+        *(["accuracy (%)"] if labelled or answered else []),
+        *(["macro F1 (%)"] if labelled else []),
+        *(["VQA accuracy (%)"] if by_people else []),
         *(["valid ppl"] if perplexity else []),
         "non-zero weights",
-        "segments",
+        *(["segments"] if not answered else []),
         "entropy (bits)",
         *(["AER"] if linked else []),
         "training",
@@ -51,10 +54,12 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
             *([number(record.chrf)] if translated else []),
             *(number(s[0] if (s := record.rouge(name)) else None) for name in rouge.values()),
             *([number(record.summary.words if record.summary else None)] if summaries else []),
-            *(accuracy_cells(record.classes) if labelled else []),
+            *([accuracy_cell(record)] if labelled or answered else []),
+            *([number(record.classes and record.classes.macro_f1, digits=2)] if labelled else []),
+            *([number(record.answers and record.answers.vqa, digits=2)] if by_people else []),
             *([number(record.valid_ppl)] if perplexity else []),
             f"{100 * record.alignments.nonzero:.1f} %",
-            f"{record.alignments.segments:.2f}",
+            *([f"{record.alignments.segments:.2f}"] if not answered else []),
             f"{record.alignments.entropy:.2f}",
             *([number(aer, " %")] if linked else []),
             duration(record.training_seconds),
@@ -74,17 +79,17 @@ def rouge_columns(size: int | None) -> dict[str, str]:
     }
 
 
-def accuracy_cells(classes: ClassScores | None) -> list[str]:
-    """Accuracy with its interval, and macro F1."""
-    if classes is None:
-        return ["-", "-"]
-    value, low, high = classes.accuracy
-    return [f"{value:.2f} [{low:.2f}, {high:.2f}]", f"{classes.macro_f1:.2f}"]
+def accuracy_cell(record: Record) -> str:
+    """With its interval."""
+    if record.accuracy is None:
+        return "-"
+    value, low, high = record.accuracy
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def number(value: float | None, unit: str = "") -> str:
-    """With one decimal; ``-`` where there is none."""
-    return "-" if value is None else f"{value:.1f}{unit}"
+def number(value: float | None, unit: str = "", digits: int = 1) -> str:
+    """``-`` where there is none."""
+    return "-" if value is None else f"{value:.{digits}f}{unit}"
 
 
 def duration(seconds: float) -> str:

@@ -21,6 +21,7 @@ from fairseq_regattn.classification.rows import Malformed, Preparation, Row, rea
 from fairseq_regattn.classification.sources import source_files
 from fairseq_regattn.classification.vectors import coverage, read_vectors, write_vectors
 from fairseq_regattn.errors import ArgumentError, UsageError
+from fairseq_regattn.recipes import stages
 from fairseq_regattn.recipes.jobs import Chain, Job, command, cores, run
 from fairseq_regattn.recipes.progress import State, with_progress
 from fairseq_regattn.recipes.text import SPLITS, report, told
@@ -33,13 +34,7 @@ HELD_OUT = {"valid": 0.1, "test": 0.2}
 
 def fingerprint(path: Path) -> bytes:
     """Of the contents of all files of a source."""
-    digest = hashlib.sha256()
-    for file in source_files(path):
-        digest.update(f"{file.name} {file.stat().st_size}\n".encode())
-        with open(file, "rb") as content:
-            while block := content.read(1 << 20):
-                digest.update(block)
-    return digest.digest()
+    return stages.fingerprint(source_files(path))
 
 
 def take(

@@ -109,15 +109,15 @@ class Classifier(BaseFairseqModel):
 class AttentionClassifier(Classifier):
     """Attends to a text; for the task ``text_classification``."""
 
-    pairs = False
-    """Whether it reads pairs of texts."""
+    reads = "texts"
+    """What it classifies: texts, pairs of them, or questions about images."""
 
     @classmethod
     def check_task(cls, task: Any) -> None:
         pairs = getattr(task, "pairs", None)
         if pairs is None:
             raise UsageError(f"--arch {cls.arch} needs --task text_classification")
-        if pairs != cls.pairs:
+        if pairs != (cls.reads == "pairs"):
             there, wanted = ("two inputs", "one") if pairs else ("one input", "two")
             raise UsageError(f"the data have {there}, and --arch {cls.arch} reads {wanted}")
 

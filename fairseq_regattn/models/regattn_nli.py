@@ -26,7 +26,7 @@ class RegAttnNLIModel(AttentionClassifier):
 
     arch = "regattn_nli"
     config = NLIConfig
-    pairs = True
+    reads = "pairs"
 
     def __init__(self, cfg: Any, task: Any):
         hidden = cfg.hidden_size

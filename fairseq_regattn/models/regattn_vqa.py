@@ -22,6 +22,7 @@ class RegAttnVQAModel(Classifier):
     """
 
     arch = "regattn_vqa"
+    reads = "questions"
     config = VQAConfig
 
     def __init__(self, cfg: Any, task: Any):

@@ -75,9 +75,9 @@ def training_settings(
     train["common"] |= {"user_dir": USER_DIR, "seed": seed}
     if cpu:
         train["common"]["cpu"] = True
-    train["task"] |= {"data": binary, **({} if recipe.classification else languages)}
+    train["task"] |= {"data": binary, **(languages if recipe.translates else {})}
     train["model"].update(attention)
-    if recipe.classification is not None and recipe.classification.vectors is not None:
+    if recipe.vectors is not None:
         train["model"]["embed_path"] = os.path.join(binary, VECTORS)
     train.setdefault("checkpoint", {})["save_dir"] = "."
     return train
@@ -158,6 +158,16 @@ def predict_command(binary: str, text: str, checkpoint: str, cpu: bool) -> list[
     """
     words = [sys.executable, "-m", "fairseq_regattn.classification", "predict", binary, text]
     return [*words, *flags({"path": checkpoint, "cpu": cpu})]
+
+
+def answer_command(recipe: Recipe, data: str, checkpoint: str, cpu: bool) -> list[str]:
+    """Answer the questions with the best checkpoint, attention weights included.
+
+    Args:
+        data, checkpoint: as for :func:`generate_command`.
+    """
+    words = [sys.executable, "-m", "fairseq_regattn.vqa", "predict", data]
+    return [*words, *flags({"split": recipe.scored, "path": checkpoint, "cpu": cpu})]
 
 
 def relative(path: Path, folder: Path) -> str:

@@ -35,8 +35,10 @@ def show(wanted: Sequence[Run], command: str) -> None:
     for workspace in dict.fromkeys(one.workspace for one in wanted):
         recipe = workspace.recipe
         title = " ".join((recipe.title or recipe.name).split())  # of one line, as a comment is
-        print(f"\n# {title}, {recipe.direction}; the binary format was made by")
-        for made in preprocess_commands(workspace):
+        commands = preprocess_commands(workspace)
+        made_by = "; the binary format was made by" if commands else ""
+        print(f"\n# {title}, {recipe.direction}{made_by}")
+        for made in commands:
             print(f"#   {_in(workspace.folder, made)}")
         for one in wanted:
             if one.workspace == workspace:

@@ -22,6 +22,14 @@ from fairseq_regattn.recipes.commands import RUNS_OWN, flags
 CHOSEN = ("criterion", "optimizer", "lr_scheduler")
 """Sections whose ``_name`` chooses one of several."""
 
+READS = {
+    "sentences": "translates or summarizes",
+    "texts": "reads one text",
+    "pairs": "reads pairs",
+    "questions": "answers questions about images",
+}
+"""What models do, by what they read."""
+
 AT_LEAST_1 = {
     "dataset": ("max_tokens", "batch_size", "max_tokens_valid", "batch_size_valid"),
     "lr_scheduler": ("total_num_update",),
@@ -32,13 +40,13 @@ LIMITS = ("max_update", "max_epoch")
 """Of ``optimization``; 0 is no limit to fairseq."""
 
 
-def check_train(train: Mapping[str, Any], path: Path, inputs: int | None = None) -> None:
+def check_train(train: Mapping[str, Any], path: Path, reads: str) -> None:
     """Refuse what ``fairseq-hydra-train`` would not understand.
 
     Args:
         train: settings, by section.
         path: of the recipe, for messages.
-        inputs: how many texts have one label, where texts are classified.
+        reads: what the model has to read, :attr:`Recipe.reads`.
 
     Raises:
         UsageError: unknown sections, keys and names, values of a wrong type, sizes and limits of
@@ -56,11 +64,12 @@ def check_train(train: Mapping[str, Any], path: Path, inputs: int | None = None)
             f"{path}: train.model._name must be one of {', '.join(models)}, got {name!r}"
         )
     _fits(MODEL_DATACLASS_REGISTRY[name], train["model"], f"{path}: train.model")
-    pairs = getattr(ARCH_MODEL_REGISTRY[name], "pairs", None)
-    if (None if inputs is None else inputs == 2) != pairs:
-        reads = {None: "translates or summarizes", False: "reads one text", True: "reads pairs"}
-        there = "no classification" if inputs is None else f"classification.inputs {inputs}"
-        raise UsageError(f"{path}: {name} {reads[pairs]}, and the recipe has {there}; see profile")
+    own = getattr(ARCH_MODEL_REGISTRY[name], "reads", "sentences")
+    if own != reads:
+        raise UsageError(
+            f"{path}: {name} {READS[own]}, and the recipe needs a model that {READS[reads]};"
+            " see profile"
+        )
     for section in CHOSEN:
         name, registry = train[section]["_name"], REGISTRIES[section]
         if name not in registry["registry"]:

@@ -33,8 +33,7 @@ def sources(recipe: Recipe, data: Path) -> dict[str, Path]:
 
 def vectors_file(recipe: Recipe, data: Path) -> Path | None:
     """Of pretrained vectors, where the recipe has some."""
-    name = _classes(recipe).vectors
-    return None if name is None else data / name
+    return None if recipe.vectors is None else data / recipe.vectors
 
 
 def fingerprint(recipe: Recipe, data: Path) -> bytes:

@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 import fairseq_regattn
 from fairseq_regattn.errors import ArgumentError, UsageError, setting_error
 from fairseq_regattn.recipes.options import RANGES
-from fairseq_regattn.recipes.recipe import Classification, Recipe
+from fairseq_regattn.recipes.recipe import Classification, Questions, Recipe
 
 CONFIGS = Path(fairseq_regattn.__file__).parent.parent / "configs"
 PROFILES = CONFIGS / "train"
@@ -34,7 +34,7 @@ RESERVED = {
     "train.checkpoint.no_save": "the run, which goes on from checkpoints",
     "train.dataset.disable_validation": "the run, which translates with the best checkpoint",
     "train.task": "the direction",
-    "train.model.embed_path": "classification.vectors",
+    "train.model.embed_path": "classification.vectors or questions.vectors",
 }
 """What a recipe cannot set, and what does."""
 
@@ -77,6 +77,8 @@ def load_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
     made.name = path.stem
     if made.classification is not None:
         made.data.source, made.data.target = "input0", "label"  # endings of the prepared text
+    elif made.questions is not None:
+        made.data.source, made.data.target = "question", "answer"
     _check(made, path)
     return made
 
@@ -171,6 +173,8 @@ def _check(recipe: Recipe, path: Path) -> None:
     steps, data = recipe.preprocess, recipe.data
     wrong: list[tuple[str, object, str]] = []
     known = TOKENIZERS if recipe.classification is None else CLASSIFIED
+    if recipe.questions is not None:
+        known = ("none",)  # they are words and marks
     if steps.tokenizer not in known:
         wrong.append(("preprocess.tokenizer", steps.tokenizer, " or ".join(known)))
     if steps.subwords < 0:
@@ -183,6 +187,8 @@ def _check(recipe: Recipe, path: Path) -> None:
         wrong.append(("data.files", dict(data.files), "given for train, valid and test"))
     elif recipe.classification is not None:
         wrong += _wrong_classes(recipe, recipe.classification)
+    elif recipe.questions is not None:
+        wrong += _wrong_questions(recipe, recipe.questions)
     elif None in data.files.values():
         wrong.append(("data.files", dict(data.files), "names"))
     if (data.source is None) != (data.target is None):
@@ -208,15 +214,14 @@ def _check(recipe: Recipe, path: Path) -> None:
     if wrong:
         told = (f"{key} must be {allowed}, got {value!r}" for key, value, allowed in wrong)
         raise UsageError(f"{path}: {'; '.join(told)}")
-    classes = recipe.classification
-    check_train(recipe.train, path, None if classes is None else classes.inputs)
+    check_train(recipe.train, path, recipe.reads)
     check_generate(recipe.generate, path)
 
 
 def _wrong_classes(recipe: Recipe, classes: Classification) -> list[tuple[str, object, str]]:
     """What is wrong with a recipe that classifies: keys, values and what they must be."""
     wrong: list[tuple[str, object, str]] = []
-    files, steps = recipe.data.files, recipe.preprocess
+    files = recipe.data.files
     if classes.inputs not in (1, 2):
         wrong.append(("classification.inputs", classes.inputs, "1 or 2"))
     if classes.malformed not in ("error", "skip"):
@@ -235,6 +240,30 @@ def _wrong_classes(recipe: Recipe, classes: Classification) -> list[tuple[str, o
     ):
         allowed = "shares above 0 whose sum is below 1"
         wrong.append(("classification.held_out", dict(classes.held_out), allowed))
+    return wrong + _for_translations(recipe, "classification")
+
+
+def _wrong_questions(recipe: Recipe, asked: Questions) -> list[tuple[str, object, str]]:
+    """The same of one that answers questions about images."""
+    wrong: list[tuple[str, object, str]] = []
+    for split, names in recipe.data.files.items():
+        if split != "test" and names is None:
+            wrong.append((f"data.files.{split}", None, "given"))
+        elif names is not None and len(names.split()) != 3:
+            allowed = "the names of questions, annotations and features with spaces between them"
+            wrong.append((f"data.files.{split}", names, allowed))
+    if asked.malformed not in ("error", "skip"):
+        wrong.append(("questions.malformed", asked.malformed, "error or skip"))
+    for name in ("answers", "min_count"):
+        if getattr(asked, name) < 1:
+            wrong.append((f"questions.{name}", getattr(asked, name), "at least 1"))
+    return wrong + _for_translations(recipe, "questions")
+
+
+def _for_translations(recipe: Recipe, section: str) -> list[tuple[str, object, str]]:
+    """What has no meaning beside a section."""
+    wrong: list[tuple[str, object, str]] = []
+    steps = recipe.preprocess
     for key, value, usual in (
         ("preprocess.subwords", steps.subwords, 0),
         ("preprocess.max_words", steps.max_words, None),
@@ -245,5 +274,7 @@ def _wrong_classes(recipe: Recipe, classes: Classification) -> list[tuple[str, o
         ("generate", recipe.generate, {}),
     ):
         if value != usual:
-            wrong.append((key, value, f"{usual!r} where there is classification"))
+            wrong.append((key, value, f"{usual!r} where there is {section}"))
+    if recipe.classification is not None and recipe.questions is not None:
+        wrong.append(("questions", "a section", "left out where there is classification"))
     return wrong

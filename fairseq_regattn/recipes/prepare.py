@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from fairseq_regattn.errors import UsageError
-from fairseq_regattn.recipes import encode, fetch, labelled, text
+from fairseq_regattn.recipes import asked, encode, fetch, labelled, stages, text
 from fairseq_regattn.recipes.recipe import Recipe
 from fairseq_regattn.recipes.stages import StageError, exclusive, produce, settings_key
 from fairseq_regattn.recipes.text import SPLITS
@@ -35,8 +35,8 @@ def open_workspace(
         UsageError: no corpus in `data`, or none named by the recipe.
     """
     splits = SPLITS if trained is None else ("test",)
-    if data is not None and recipe.classification is not None:
-        corpus = labelled.fingerprint(recipe, data)
+    if data is not None and not recipe.translates:
+        corpus = _stages(recipe).fingerprint(recipe, data)
     elif data is not None:
         corpus = fingerprint(recipe, data, splits)
     elif recipe.data.mtdata or dry_run:
@@ -50,17 +50,12 @@ def open_workspace(
 
 def fingerprint(recipe: Recipe, data: Path, splits: Sequence[str] = SPLITS) -> bytes:
     """Of the contents of all files of the corpus."""
-    digest = hashlib.sha256()
     files, gold = recipe.data.names, recipe.data.gold
     source, target = _languages(recipe)
     folder = text.find_folder(data, source, target, files, splits)
     more = recipe.data.beside
-    for path in text.corpus_files(folder, source, target, files, gold, more, splits):
-        digest.update(f"{path.name} {path.stat().st_size}\n".encode())
-        with open(path, "rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    return digest.digest()
+    paths = text.corpus_files(folder, source, target, files, gold, more, splits)
+    return stages.fingerprint(paths)
 
 
 def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
@@ -73,8 +68,8 @@ def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
     source, target = _languages(recipe)
     if workspace.text.exists():
         return []
-    if recipe.classification is not None and data is not None:
-        return labelled.prepare(workspace, data)
+    if not recipe.translates and data is not None:
+        return _stages(recipe).prepare(workspace, data)
     if data is None:
         # Both directions of a pair share what was fetched.
         key = settings_key(json.dumps([recipe.data.mtdata, *sorted((source, target))]).encode())
@@ -107,8 +102,8 @@ def prepare(workspace: Workspace, output: Path, data: Path | None) -> list[str]:
 def preprocess(workspace: Workspace, locks: Sequence[int]) -> list[str]:
     """Tokens and binary data, unless they are there; returns what had to be made."""
     recipe, made = workspace.recipe, []
-    if recipe.classification is not None:
-        return labelled.preprocess(workspace, locks)
+    if not recipe.translates:
+        return _stages(recipe).preprocess(workspace, locks)
     how = recipe.preprocess, *_languages(recipe)
     tokens, binary, splits = workspace.tokens, workspace.binary, workspace.splits
     models: list[Path] = []
@@ -130,8 +125,8 @@ def preprocess(workspace: Workspace, locks: Sequence[int]) -> list[str]:
 def preprocess_commands(workspace: Workspace) -> list[list[str]]:
     """How the binary data is made, each to be run in the folder of the workspace."""
     recipe = workspace.recipe
-    if recipe.classification is not None:
-        return labelled.preprocess_commands(workspace)
+    if not recipe.translates:
+        return _stages(recipe).preprocess_commands(workspace)
     made = encode.preprocess_command(
         workspace.tokens,
         workspace.binary,
@@ -141,6 +136,11 @@ def preprocess_commands(workspace: Workspace) -> list[list[str]]:
         workspace.trained.binary if workspace.trained else None,
     )
     return [made]
+
+
+def _stages(recipe: Recipe) -> ModuleType:
+    """Those of recipes that do not translate."""
+    return labelled if recipe.classification is not None else asked
 
 
 def _languages(recipe: Recipe) -> tuple[str, str]:

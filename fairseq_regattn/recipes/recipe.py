@@ -76,6 +76,17 @@ class Classification:
 
 
 @dataclass
+class Questions:
+    """Questions about images; explained in ``configs/vqa/base.yaml``."""
+
+    answers: int = 3129
+    malformed: str = "error"
+    vectors: Optional[str] = None
+    min_count: int = 1
+    channels_first: bool = False
+
+
+@dataclass
 class Recipe:
     """One experiment but for the attention mapping and the seed.
 
@@ -87,6 +98,7 @@ class Recipe:
         attention: mappings that are compared unless ``--attention`` says otherwise.
         summary: scores are ROUGE instead of BLEU where this is given.
         classification: models classify texts instead of translating them.
+        questions: models answer questions about images.
         decodes: file, beside this one, of a recipe whose models are used: only the test set and
             what is done with the output are this one's. Changes of the rest are for both.
         name: of the file, without ``.yaml``.
@@ -102,13 +114,39 @@ class Recipe:
     attention: List[str] = field(default_factory=lambda: ["softmax", "fusedmax"])
     summary: Optional[Summary] = None
     classification: Optional[Classification] = None
+    questions: Optional[Questions] = None
     decodes: Optional[str] = None
     name: str = ""
 
     @property
+    def translates(self) -> bool:
+        """From one language to another, or to a summary: the output is text."""
+        return self.classification is None and self.questions is None
+
+    @property
+    def reads(self) -> str:
+        """What a model of it reads: ``sentences``, ``texts``, ``pairs`` or ``questions``."""
+        if self.questions is not None:
+            return "questions"
+        if self.classification is None:
+            return "sentences"
+        return "texts" if self.classification.inputs == 1 else "pairs"
+
+    @property
+    def vectors(self) -> Optional[str]:
+        """File with pretrained vectors, where models have some."""
+        section = self.classification or self.questions
+        return None if section is None else section.vectors
+
+    @property
+    def scored(self) -> str:
+        """The split that is: test, where there is one."""
+        return "test" if self.questions is None or self.data.files["test"] else "valid"
+
+    @property
     def direction(self) -> str:
         """Languages; the name once more where there are none."""
-        if self.classification is not None:
+        if not self.translates:
             return self.name
         return f"{self.data.source}-{self.data.target}"
 
@@ -124,7 +162,7 @@ class Recipe:
         Raises:
             UsageError: the recipe is not for it.
         """
-        if self.classification is not None:
+        if not self.translates:
             raise UsageError(f"{self.name} has no --direction, got {direction!r}")
         known = self.data.directions
         if self.data.source:
@@ -148,6 +186,7 @@ class Recipe:
         later = [
             (settings, "summary"),
             (settings, "classification"),
+            (settings, "questions"),
             *((settings["data"], n) for n in ("references", "original")),
         ]
         for section, name in later:

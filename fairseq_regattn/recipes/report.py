@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
+from typing import TypeVar
 
 from fairseq_regattn.analysis import Hypothesis, markdown_table, text_table
 from fairseq_regattn.analysis.heatmap import draw_alignments
@@ -20,6 +21,12 @@ from fairseq_regattn.classification.page import page as classified_page
 from fairseq_regattn.classification.predictions import Prediction
 from fairseq_regattn.recipes.stages import partial_of
 from fairseq_regattn.recipes.workspace import Run, Workspace, read_lines
+from fairseq_regattn.vqa.data import Preparation
+from fairseq_regattn.vqa.plot import PICTURES
+from fairseq_regattn.vqa.plot import draw as draw_answers
+from fairseq_regattn.vqa.predictions import Prediction as Answer
+
+Found = TypeVar("Found", Sentence, Answer)
 
 SENTENCES = 8
 LENGTHS = range(6, 15)
@@ -27,6 +34,8 @@ LENGTHS = range(6, 15)
 SUMMARY_LENGTHS = range(10, 41)
 """Of summaries, whose sources are longer: panels are drawn one above the other."""
 SPANS = 4
+QUESTIONS = 6
+"""About images, that are drawn."""
 LONGEST = 30
 """And of translations with no more tokens than this."""
 
@@ -49,12 +58,20 @@ ACCURACY_NOTE = (
 )
 
 
+CELLS_NOTE = (
+    "Accuracy with its 95 % interval (Wilson), against the most common answer; by kind of question, "
+    "and p by McNemar's test, in results.md of all runs. Non-zero weights: share of the cells of an "
+    "image; weights below 0.0000005 count as zero."
+)
+
+
 def write(workspace: Workspace, finished: Sequence[Run], records: Path) -> bool:
     """Write ``report/`` in the workspace, unless it shows just these runs already.
 
     It holds ``index.html`` (every sentence, mappings side by side), ``results.md``,
-    ``results.txt`` and, of translations, ``alignment-*.png`` and ``.pdf``. Pictures and the page
-    show the first seed of each mapping, the table shows all.
+    ``results.txt`` and, of translations, ``alignment-*.png`` and ``.pdf``; of questions about images
+    no page, but ``attention.png`` where the images are at hand. Pictures and the page show the
+    first seed of each mapping, the table shows all.
 
     Args:
         finished: runs of this workspace, from left to right.
@@ -72,10 +89,11 @@ def write(workspace: Workspace, finished: Sequence[Run], records: Path) -> bool:
     partial = partial_of(folder)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    if workspace.recipe.classification is None:
-        _fill(partial, workspace, finished, read)
+    if workspace.recipe.translates:
+        fill = _fill
     else:
-        _fill_classified(partial, workspace, finished, read)
+        fill = _fill_classified if workspace.recipe.classification is not None else _fill_answered
+    fill(partial, workspace, finished, read)
     (partial / "inputs.json").write_text(inputs, encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(partial, folder)
@@ -140,6 +158,32 @@ def _fill_classified(
     (folder / "index.html").write_text(html, encoding="utf-8")
 
 
+def _fill_answered(
+    folder: Path, workspace: Workspace, finished: Sequence[Run], read: Sequence[Record]
+) -> None:
+    notes = [CELLS_NOTE, *_made(read)]
+    how = Preparation.read(workspace.binary)
+    if how.shape[2] in PICTURES:
+        shown: dict[str, list[Answer]] = {}
+        for run in finished:
+            if run.attention.title not in shown:
+                shown[run.attention.title] = _spread(run.answers(), QUESTIONS)
+        images = how.open_features(workspace.recipe.scored)
+        draw_answers(shown, images, folder / "attention.png")
+    else:
+        notes.append(
+            "No pictures: features are no images. python -m fairseq_regattn.vqa plot draws "
+            f"answers.jsonl of each model, of split {workspace.recipe.scored}, over --images."
+        )
+    _write_table(folder, read, notes)
+
+
+def _spread(found: Sequence[Found], number: int) -> list[Found]:
+    """So many at even distances, whatever is in them."""
+    step = max(len(found) / number, 1)
+    return [found[int(step * i)] for i in range(min(number, len(found)))]
+
+
 def _cells(read: Sequence[Record]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     header, *body = table(read)
     return header, body
@@ -176,8 +220,7 @@ def _chosen(workspace: Workspace, sentences: Sequence[Sentence]) -> list[Sentenc
         if len(line.split()) in lengths
         and all(len(found.target) <= LONGEST for found in sentence.hypotheses.values())
     ]
-    step = max(len(short) / SENTENCES, 1)
-    return [short[int(step * i)] for i in range(min(SENTENCES, len(short)))]
+    return _spread(short, SENTENCES)
 
 
 def longest_spans(sentences: Sequence[Sentence]) -> list[Sentence]:

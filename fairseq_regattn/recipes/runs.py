@@ -11,6 +11,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from fairseq_regattn.recipes.commands import (
+    answer_command,
     generate_command,
     hydra_command,
     on_cpu,
@@ -94,6 +95,8 @@ def output_command(run: Run, name: str) -> list[str]:
     """What makes one of the outputs of a run, in its folder, on standard output."""
     workspace, recipe = run.workspace, run.workspace.recipe
     binary, checkpoint = (relative(p, run.folder) for p in (workspace.binary, run.checkpoint))
+    if recipe.questions is not None:
+        return answer_command(recipe, binary, checkpoint, on_cpu(recipe))
     if recipe.classification is not None:
         text = relative(workspace.text / "test", run.folder)
         return predict_command(binary, text, checkpoint, on_cpu(recipe))
@@ -108,6 +111,7 @@ def _using(run: Run, output: Path, name: str) -> Job:
         "generate.txt": ("translated", "sentences", "H-"),
         "forced.txt": ("aligned", "sentences", "H-"),
         "predictions.jsonl": ("classified", "texts", "{"),
+        "answers.jsonl": ("answered", "questions", "{"),
     }
     counter = _Counter(*counted[name], output, len(run.workspace.references))
     return Job(

@@ -24,6 +24,7 @@ from fairseq_regattn.scoring.alignment import alignment_scores
 from fairseq_regattn.scoring.classification import score_labels
 from fairseq_regattn.scoring.summaries import finish, score_summaries
 from fairseq_regattn.scoring.translation import bleu, chrf, tokenised_bleu
+from fairseq_regattn.vqa.accuracy import Accuracy
 
 
 def score(run: Run, records: Path, command: str) -> None:
@@ -34,8 +35,9 @@ def score(run: Run, records: Path, command: str) -> None:
         UsageError: it cannot be scored: subwords are left, lines are missing.
     """
     recipe = run.workspace.recipe
-    if recipe.classification is not None:
-        _collect(run, records, command, *_classified(run))
+    if not recipe.translates:
+        known = _classified if recipe.classification is not None else _answered
+        _collect(run, records, command, *known(run))
         return
     workspace, found = run.workspace, run.hypotheses()
     scores: dict[str, Any]
@@ -110,6 +112,17 @@ def _classified(run: Run) -> tuple[list[str], dict[str, Any], list[np.ndarray]]:
     classes = score_labels(labels, run.workspace.references, list(found[0].probabilities))
     scores: dict[str, Any] = {**NO_TRANSLATION, "links": None, "classes": classes, "signatures": {}}
     return labels, scores, [np.array([prediction.weights]) for prediction in found]
+
+
+def _answered(run: Run) -> tuple[list[str], dict[str, Any], list[np.ndarray]]:
+    """Answers, their scores, and the weights of the cells of each image in one row."""
+    found = run.answers()
+    right = Accuracy()
+    for one in found:
+        right.add(one)
+    scores = {**NO_TRANSLATION, "links": None, "answers": right.scores(), "signatures": {}}
+    weights = [np.array(one.weights).reshape(1, -1) for one in found]
+    return [one.answer for one in found], scores, weights
 
 
 NO_TRANSLATION = {"bleu": None, "chrf": None, "tokenised_bleu": None}

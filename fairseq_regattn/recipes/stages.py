@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -53,6 +53,17 @@ def settings_key(*contents: bytes) -> str:
     for content in contents:
         digest.update(len(content).to_bytes(8, "big") + content)
     return digest.hexdigest()[:8]
+
+
+def fingerprint(paths: Iterable[Path]) -> bytes:
+    """Of the names and the contents of files."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.name} {path.stat().st_size}\n".encode())
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.digest()
 
 
 @contextmanager

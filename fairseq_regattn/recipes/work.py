@@ -146,7 +146,7 @@ class Work:
                 self.made.append(f"{workspace.recipe.name} {workspace.recipe.direction} report")
             if finished:
                 folder = workspace.folder / "report"
-                self.written.append(folder / "index.html")
+                self.written += [*folder.glob("index.html")]
                 if len(wanted) == 1:  # else there are too many to be read
                     self.written += sorted(folder.glob("*.png"))
                     self.written += [one.folder / "checkpoint_best.pt" for one in finished]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from fairseq_regattn.analysis import Hypothesis, read_generate_output
 from fairseq_regattn.classification.predictions import Prediction, read_predictions
@@ -14,6 +16,12 @@ from fairseq_regattn.recipes.progress import TrainingLog
 from fairseq_regattn.recipes.recipe import Recipe
 from fairseq_regattn.recipes.stages import StageError
 from fairseq_regattn.recipes.text import SPLITS
+from fairseq_regattn.vqa.predictions import Prediction as Answer
+from fairseq_regattn.vqa.predictions import read_predictions as read_answers
+from fairseq_regattn.vqa.questions import Question
+from fairseq_regattn.vqa.questions import read_lines as read_questions
+
+Found = TypeVar("Found", Prediction, Answer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +54,8 @@ class Workspace:
 
     @property
     def binary(self) -> Path:
-        return self.folder / "bin"
+        """For fairseq; questions about images need nothing more than to be checked."""
+        return self.text if self.recipe.questions is not None else self.folder / "bin"
 
     @property
     def subword_model(self) -> Path | None:
@@ -75,8 +84,15 @@ class Workspace:
         return read_lines(self.tokens / f"test.{self.recipe.data.source}")
 
     @cached_property
+    def questions(self) -> list[Question]:
+        """About images, of the split that is scored."""
+        return list(read_questions(self.text / f"{self.recipe.scored}.jsonl"))
+
+    @cached_property
     def references(self) -> list[str]:
-        """Untouched."""
+        """Untouched; of questions the most common answers."""
+        if self.recipe.questions is not None:
+            return [str(question.gold) for question in self.questions]
         return read_lines(self.text / f"test.{self.recipe.data.target}")
 
     @cached_property
@@ -88,6 +104,8 @@ class Workspace:
     @property
     def outputs(self) -> tuple[str, ...]:
         """Files that a model is made to write, in the folder of its run; the first is scored."""
+        if self.recipe.questions is not None:
+            return ("answers.jsonl",)
         if self.recipe.classification is not None:
             return ("predictions.jsonl",)
         return ("generate.txt", "forced.txt") if self.gold is not None else ("generate.txt",)
@@ -151,15 +169,24 @@ class Run:
 
     def predictions(self) -> list[Prediction]:
         """Labels of the test split, in the order of the corpus, with their weights."""
-        path = self.folder / "predictions.jsonl"
+        rows = range(1, len(self.workspace.references) + 1)
+        return self._predicted(read_predictions, rows)
+
+    def answers(self) -> list[Answer]:
+        """To the questions that are scored, in their order, with the weights of the cells."""
+        return self._predicted(read_answers, [one.id for one in self.workspace.questions])
+
+    def _predicted(
+        self, read: Callable[[Path], Iterator[Found]], wanted: Sequence[int]
+    ) -> list[Found]:
+        path = self.folder / self.workspace.outputs[0]
         again = "remove it to have it made again"
         try:
-            found = list(read_predictions(path))
+            found = list(read(path))
         except UsageError as error:
             raise StageError(f"{error}: {again}") from error
-        if [one.id for one in found] != list(range(1, len(self.workspace.references) + 1)):
-            rows = len(self.workspace.references)
-            raise StageError(f"{path} has {len(found)} predictions of {rows} rows: {again}")
+        if [one.id for one in found] != list(wanted):
+            raise StageError(f"{path} has {len(found)} predictions of {len(wanted)} rows: {again}")
         return found
 
     def hypotheses(self, file: str = "generate.txt") -> list[Hypothesis]:

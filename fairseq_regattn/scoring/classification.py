@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.scoring import Score
+from fairseq_regattn.scoring.answers import check_interval
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,7 @@ class ClassScores:
         counts = [count for row in self.confusion for count in row]
         if min(counts) < 0 or not sum(counts):
             raise ArgumentError("confusion", self.confusion, "counts >= 0 that are not all 0")
-        if len(self.accuracy) != 3 or not (
-            0 <= self.accuracy[1] <= self.accuracy[0] <= self.accuracy[2] <= 100
-        ):
-            wanted = "a number from 0 to 100 and the interval around it, three numbers"
-            raise ArgumentError("accuracy", self.accuracy, wanted)
+        check_interval("accuracy", self.accuracy)
 
     @property
     def gold(self) -> dict[str, int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from fairseq_regattn.analysis.tables import text_rows
+from fairseq_regattn.errors import UsageError
+from fairseq_regattn.scoring.answers import AnswerScores
 from fairseq_regattn.scoring.classification import interval
 from fairseq_regattn.vqa.predictions import Prediction
 
@@ -27,6 +29,25 @@ class Accuracy:
                     counts[2] += 1
                     counts[3] += found.score
 
+    def scores(self) -> AnswerScores:
+        """All of it.
+
+        Raises:
+            UsageError: no answer is known.
+        """
+        if not self.tally:
+            raise UsageError("there are no questions with a known answer to score")
+        questions, right, scored, score = self.tally["", "all"]
+        return AnswerScores(
+            accuracy=interval(int(right), int(questions)),
+            vqa=100 * score / scored if scored == questions else None,
+            types={
+                f"{kind} type {name}": [counts[1], counts[0]]
+                for (kind, name), counts in self._sorted()
+                if kind
+            },
+        )
+
     def text(self) -> str:
         """A row a kind of question; empty where no answer is known.
 
@@ -36,10 +57,7 @@ class Accuracy:
         if not self.tally:
             return ""
         rows = [("questions", "number", "right", "accuracy (%)", "VQA (%)")]
-        order = {"": 0, "answer": 1, "question": 2}
-        for (kind, name), counts in sorted(
-            self.tally.items(), key=lambda item: (order[item[0][0]], item[0][1])
-        ):
+        for (kind, name), counts in self._sorted():
             questions, right, scored, score = counts
             value, low, high = interval(int(right), int(questions))
             title = f"{kind} type {name}" if kind else name
@@ -47,3 +65,7 @@ class Accuracy:
             accuracy = f"{value:.2f} [{low:.2f}, {high:.2f}]"
             rows.append((title, f"{questions:,}", f"{right:,}", accuracy, vqa))
         return text_rows(rows)
+
+    def _sorted(self) -> list[tuple[tuple[str, str], list[float]]]:
+        order = {"": 0, "answer": 1, "question": 2}
+        return sorted(self.tally.items(), key=lambda item: (order[item[0][0]], item[0][1]))

@@ -17,6 +17,9 @@ from fairseq_regattn.vqa.predictions import Prediction, read_predictions
 SIZE = 2.3
 """Inches a picture."""
 
+PICTURES = (1, 3, 4)
+"""Channels of an image: grey, or colours, which may be transparent."""
+
 VEIL = 0.75
 """How dark the cell of least weight is; the one of most is as it was."""
 
@@ -121,7 +124,7 @@ def draw(runs: Mapping[str, Sequence[Prediction]], images: Any, path: Path) -> N
 
 def _panel(axis: Any, prediction: Prediction, image: np.ndarray) -> None:
     """The image is the unit square; y goes down."""
-    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3, 4)):
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in PICTURES):
         raise UsageError(
             f"image {prediction.image} of shape {image.shape} is no picture: give --images"
         )
