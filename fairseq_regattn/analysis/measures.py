@@ -8,7 +8,6 @@ from typing import NamedTuple
 from fairseq_regattn.analysis.records import Record
 from fairseq_regattn.scoring.summaries import main_measure, names
 
-
 TEXTS = ("translations", "summaries", "classifications")
 """Kinds of runs that attend to texts."""
 
@@ -89,7 +88,8 @@ MEASURES = (
         lambda record, _: 100 * record.alignments.nonzero,
         "{:.1f}",
         "Share of the positions of a test text, or of the cells of an image, mean over all steps "
-        "(words of the output; a classifier has one step a text); weights below 0.0000005 count as zero.",
+        "(words of the output; a classifier has one step a text); weights below 0.0000005 count "
+        "as zero.",
     ),
     Measure(
         "segments",

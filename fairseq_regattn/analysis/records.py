@@ -142,7 +142,7 @@ class Record:
         if content.get("summary") is not None:
             summary = _object_of(SummaryScores, content["summary"], f"{path}: summary")
             for name, score in summary["scores"].items():
-                if len(score) != 3:
+                if len(score) != 3 or not all(_is_of(number, (int, float)) for number in score):
                     wanted = "a number and its interval, three numbers"
                     raise ArgumentError(f"{path}: summary: {name}", score, wanted)
             content["summary"] = SummaryScores(**summary)
@@ -168,6 +168,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "dict[str, str]": (dict,),
     "dict[str, float] | None": (dict, type(None)),
     "dict[str, list[float]]": (dict,),
+    "dict[str, list[int]]": (dict,),
     "int | None": (int, type(None)),
     "bool": (bool,),
     "AlignmentStatistics": (dict,),
@@ -184,17 +185,15 @@ VALUES: dict[str, tuple[type, ...]] = {
     "dict[str, str]": (str,),
     "dict[str, float] | None": (int, float),
     "dict[str, list[float]]": (list,),
+    "dict[str, list[int]]": (list,),
     "list[str]": (str,),
     "list[float]": (int, float),
     "list[list[int]]": (list,),
 }
 """The same for what is in dictionaries and lists."""
 
-ROWS: dict[str, tuple[type, ...]] = {
-    "dict[str, list[float]]": (int, float),
-    "list[list[int]]": (int,),
-}
-"""And for what is in the lists in these."""
+COUNTED = ("dict[str, list[int]]", "list[list[int]]")
+"""Of these what is in the lists is counts."""
 
 
 def _object_of(kind: Any, content: Any, place: str) -> dict[str, Any]:
@@ -214,9 +213,8 @@ def _object_of(kind: Any, content: Any, place: str) -> dict[str, Any]:
         if right and isinstance(value, (dict, list)) and expected[key] in VALUES:
             inside = list(value.values()) if isinstance(value, dict) else value
             right = all(_is_of(inner, VALUES[expected[key]]) for inner in inside)
-            if right and expected[key] in ROWS:
-                kinds = ROWS[expected[key]]
-                right = all(_is_of(number, kinds) for row in inside for number in row)
+            if right and expected[key] in COUNTED:
+                right = all(_is_of(number, (int,)) for row in inside for number in row)
         if not right:
             raise UsageError(f"{place}: {key} must be of type {expected[key]}, got {value!r}")
     return content

@@ -17,9 +17,13 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
     rouge = rouge_columns(summaries[0].bytes) if summaries else {}
     labelled = any(record.classes is not None for record in records)
     answered = any(record.answers is not None for record in records)
-    by_people = any(record.answers is not None and record.answers.vqa for record in records)
+    by_people = any(
+        record.answers is not None and record.answers.vqa is not None for record in records
+    )
     # what chooses the best checkpoint of a classifier may be its accuracy
-    perplexity = not (labelled or answered) or any(record.valid_ppl is not None for record in records)
+    perplexity = not (labelled or answered) or any(
+        record.valid_ppl is not None for record in records
+    )
     translated = any(record.bleu is not None for record in records)
     tokenised = any(record.tokenised_bleu is not None for record in records)
     linked = any(record.links is not None for record in records)
@@ -54,9 +58,9 @@ def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
             *([number(record.chrf)] if translated else []),
             *(number(s[0] if (s := record.rouge(name)) else None) for name in rouge.values()),
             *([number(record.summary.words if record.summary else None)] if summaries else []),
-            *([accuracy_cell(record)] if labelled or answered else []),
-            *([number(record.classes and record.classes.macro_f1, digits=2)] if labelled else []),
-            *([number(record.answers and record.answers.vqa, digits=2)] if by_people else []),
+            *([accuracy_cell(record.accuracy)] if labelled or answered else []),
+            *([_two(record.classes.macro_f1 if record.classes else None)] if labelled else []),
+            *([_two(record.answers.vqa if record.answers else None)] if by_people else []),
             *([number(record.valid_ppl)] if perplexity else []),
             f"{100 * record.alignments.nonzero:.1f} %",
             *([f"{record.alignments.segments:.2f}"] if not answered else []),
@@ -79,17 +83,21 @@ def rouge_columns(size: int | None) -> dict[str, str]:
     }
 
 
-def accuracy_cell(record: Record) -> str:
+def accuracy_cell(accuracy: Sequence[float] | None) -> str:
     """With its interval."""
-    if record.accuracy is None:
+    if accuracy is None:
         return "-"
-    value, low, high = record.accuracy
+    value, low, high = accuracy
     return f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def number(value: float | None, unit: str = "", digits: int = 1) -> str:
-    """``-`` where there is none."""
-    return "-" if value is None else f"{value:.{digits}f}{unit}"
+def number(value: float | None, unit: str = "") -> str:
+    """With one decimal; ``-`` where there is none."""
+    return "-" if value is None else f"{value:.1f}{unit}"
+
+
+def _two(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def duration(seconds: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_regattn.analysis.html import html_table
-from fairseq_regattn.analysis.tables import accuracy_cells
+from fairseq_regattn.analysis.tables import accuracy_cell
 from fairseq_regattn.classification.page import FIRST, Text, check_same, page, text_of
 from fairseq_regattn.classification.predictions import Prediction, read_predictions
 from fairseq_regattn.classification.rows import is_text
@@ -112,5 +112,5 @@ def _table(scores: Mapping[str, ClassScores]) -> str:
     for name, found in scores.items():
         recalls = [found.recall.get(label) for label in labels]
         by_label = ["-" if value is None else f"{value:.2f}" for value in recalls]
-        rows.append([name, *accuracy_cells(found), *by_label])
+        rows.append([name, accuracy_cell(found.accuracy), f"{found.macro_f1:.2f}", *by_label])
     return html_table(header, rows)

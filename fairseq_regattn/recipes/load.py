@@ -18,9 +18,13 @@ from fairseq_regattn.recipes.recipe import Classification, Questions, Recipe
 CONFIGS = Path(fairseq_regattn.__file__).parent.parent / "configs"
 PROFILES = CONFIGS / "train"
 
-TOKENIZERS = ("moses", "none")
-CLASSIFIED = ("wordpunct", "none")
-"""Tokenizers of texts that are classified."""
+TOKENIZERS: dict[str, tuple[str, ...]] = {
+    "sentences": ("moses", "none"),
+    "texts": ("wordpunct", "none"),
+    "pairs": ("wordpunct", "none"),
+    "questions": ("none",),
+}
+"""By what is read."""
 
 SET_BY_RUN = ("common.user_dir", "task.data", "task.source_lang", "task.target_lang")
 
@@ -172,9 +176,7 @@ def _check(recipe: Recipe, path: Path) -> None:
 
     steps, data = recipe.preprocess, recipe.data
     wrong: list[tuple[str, object, str]] = []
-    known = TOKENIZERS if recipe.classification is None else CLASSIFIED
-    if recipe.questions is not None:
-        known = ("none",)  # they are words and marks
+    known = TOKENIZERS[recipe.reads]
     if steps.tokenizer not in known:
         wrong.append(("preprocess.tokenizer", steps.tokenizer, " or ".join(known)))
     if steps.subwords < 0:

@@ -59,9 +59,9 @@ ACCURACY_NOTE = (
 
 
 CELLS_NOTE = (
-    "Accuracy with its 95 % interval (Wilson), against the most common answer; by kind of question, "
-    "and p by McNemar's test, in results.md of all runs. Non-zero weights: share of the cells of an "
-    "image; weights below 0.0000005 count as zero."
+    "Accuracy with its 95 % interval (Wilson), against the most common answer; by kind of "
+    "question, and p by McNemar's test, in results.md of all runs. Non-zero weights: share of the "
+    "cells of an image; weights below 0.0000005 count as zero."
 )
 
 
@@ -69,9 +69,9 @@ def write(workspace: Workspace, finished: Sequence[Run], records: Path) -> bool:
     """Write ``report/`` in the workspace, unless it shows just these runs already.
 
     It holds ``index.html`` (every sentence, mappings side by side), ``results.md``,
-    ``results.txt`` and, of translations, ``alignment-*.png`` and ``.pdf``; of questions about images
-    no page, but ``attention.png`` where the images are at hand. Pictures and the page show the
-    first seed of each mapping, the table shows all.
+    ``results.txt`` and, of translations, ``alignment-*.png`` and ``.pdf``; of questions about
+    images no page, but ``attention.png`` where features are pixels. Pictures and the page show
+    the first seed of each mapping, the table shows all.
 
     Args:
         finished: runs of this workspace, from left to right.

@@ -120,7 +120,12 @@ def _answered(run: Run) -> tuple[list[str], dict[str, Any], list[np.ndarray]]:
     right = Accuracy()
     for one in found:
         right.add(one)
-    scores = {**NO_TRANSLATION, "links": None, "answers": right.scores(), "signatures": {}}
+    scores: dict[str, Any] = {
+        **NO_TRANSLATION,
+        "links": None,
+        "answers": right.scores(),
+        "signatures": {},
+    }
     weights = [np.array(one.weights).reshape(1, -1) for one in found]
     return [one.answer for one in found], scores, weights
 

@@ -12,7 +12,8 @@ class AnswerScores:
     """How many answers are right.
 
     Attributes:
-        accuracy: of the most common answer: value and 95 % confidence interval (Wilson's), 0 to 100.
+        accuracy: against the most common answer, 0 to 100, with its 95 % confidence interval
+            (Wilson's): three numbers.
         vqa: VQA's accuracy, 0 to 100, where ten people have answered each question.
         types: right answers and questions, two numbers, by kind of question or of answer.
 
@@ -22,7 +23,7 @@ class AnswerScores:
 
     accuracy: list[float]
     vqa: float | None
-    types: dict[str, list[float]]
+    types: dict[str, list[int]]
 
     def __post_init__(self) -> None:
         check_interval("accuracy", self.accuracy)

@@ -42,7 +42,7 @@ class Accuracy:
             accuracy=interval(int(right), int(questions)),
             vqa=100 * score / scored if scored == questions else None,
             types={
-                f"{kind} type {name}": [counts[1], counts[0]]
+                f"{kind} type {name}": [int(counts[1]), int(counts[0])]
                 for (kind, name), counts in self._sorted()
                 if kind
             },

@@ -7,8 +7,10 @@ from fairseq.dataclass.initialize import hydra_init
 from fairseq_cli import hydra_train
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from vqa.conftest import made, sources  # noqa: F401  fixtures of the folder tests/vqa
 
 from fairseq_regattn.classification.__main__ import main as prepare
+from fairseq_regattn.vqa.__main__ import main as prepare_questions
 
 from . import commands, processes
 
@@ -159,7 +161,7 @@ CLASSIFIERS = {"classifier": 1, "nli": 2}  # and how many texts have one label
 NAMES = sorted(path.stem for path in PROFILES.glob("*.yaml"))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in CLASSIFIERS])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in (*CLASSIFIERS, "vqa")])
 def test_the_profiles(train, name):
     """configs/train/*.yaml, on another corpus and for two updates."""
     small = ["model.attention=fusedmax", "optimization.max_update=2", "common.cpu=true"]
@@ -194,4 +196,15 @@ def test_the_profiles_of_classifiers(train, write_rows, tmp_path, name):
     model = saved["model"]
     assert bytes(model["attention.mapping_version"].tolist()).startswith(b"fusedmax(")
     assert model["words.weight"].shape[1] == 300
+    assert saved["optimizer_history"][-1]["num_updates"] == 2
+
+
+def test_the_profile_of_questions_about_images(train, sources, tmp_path):  # noqa: F811
+    data = tmp_path / "data"
+    assert prepare_questions(["prepare", *sources, f"--out={data}"]) == 0
+    small = ["model.stem=4", "optimization.max_update=2", "common.cpu=true"]
+    places = [f"common.user_dir={processes.USER_DIR}", f"task.data={data}"]
+    saved = train(PROFILES, *small, *places, "common.log_format=none", name="vqa")
+    assert bytes(saved["model"]["attention.mapping_version"].tolist()).startswith(b"continuous_")
+    assert saved["model"]["words.weight"].shape[1] == 300
     assert saved["optimizer_history"][-1]["num_updates"] == 2

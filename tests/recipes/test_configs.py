@@ -13,21 +13,19 @@ from omegaconf import OmegaConf
 import fairseq_regattn  # noqa: F401  registers the models
 from fairseq_regattn.recipes.__main__ import planned, reproduce
 from fairseq_regattn.recipes.commands import train_command
-from fairseq_regattn.recipes.fairseq_settings import check_train
 from fairseq_regattn.recipes.load import CONFIGS, PROFILES, load_recipe
 from fairseq_regattn.recipes.options import parse_reproduce
 
 FILES = sorted(CONFIGS.rglob("*.yaml"))
-VQA = CONFIGS / "vqa"
-"""What fairseq-hydra-train reads, by itself."""
-RECIPES = [path for path in FILES if path.parent not in (PROFILES, VQA)]
+RECIPES = [path for path in FILES if path.parent != PROFILES]
 
 
 def reference(profile):
     """The recipe that tells of a profile."""
     if profile == "nli":
         return CONFIGS / "entailment" / "snli.yaml"
-    return CONFIGS / ("classification" if profile == "classifier" else "translation") / "base.yaml"
+    folder = {"classifier": "classification", "vqa": "vqa"}.get(profile, "translation")
+    return CONFIGS / folder / "base.yaml"
 
 
 def name(path):
@@ -73,6 +71,8 @@ def test_recipe_dry_runs(path, capsys, tmp_path):
     programs = ["fairseq-preprocess", "fairseq-hydra-train", "fairseq-train", "fairseq-generate"]
     if recipe.classification is not None:
         programs[-1] = f"{Path(sys.executable).name} -m fairseq_regattn.classification predict"
+    if recipe.questions is not None:
+        programs = [*programs[1:3], f"{Path(sys.executable).name} -m fairseq_regattn.vqa predict"]
     for program in programs:
         assert any(f" && {program} " in line for line in lines)
     assert list(tmp_path.iterdir()) == []
@@ -129,23 +129,8 @@ def test_flags_and_hydra_say_the_same(path, tmp_path):
     recipe = load_recipe(reference(path.stem), changes)
     settings = dict(recipe.train)
     settings["task"] = {**settings["task"], "data": "bin"}
-    if recipe.classification is None:
+    if recipe.translates:
         settings["task"].update(source_lang="a", target_lang="b")
-    compare(settings)
-
-
-@pytest.mark.parametrize("path", sorted(VQA.glob("*.yaml")), ids=lambda path: path.stem)
-def test_settings_of_vqa_are_flags_too(path):
-    settings = OmegaConf.to_container(OmegaConf.load(path))
-    settings["task"]["data"] = "bin"
-    settings["common"]["user_dir"] = None
-    assert settings["model"]["_name"] == "regattn_vqa"
-    check_train(settings, path)
-    compare(settings)
-
-
-def compare(settings):
-    """Settings, and what fairseq makes of their flags."""
     words = train_command(settings)[1:]
     given = [word for word in words if word.startswith("--")]
     assert len(given) == len(set(given))
