@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
@@ -127,7 +128,9 @@ def _p(value: float) -> str:
 
 def _order(record: Record) -> tuple:
     """Of columns, and of runs within a row."""
-    return record.mapping != "softmax", record.mapping, record.name, record.seed
+    name = re.split(r"(\d+\.?\d*)", record.name)  # 32 before 128
+    name[1::2] = [f"{float(number):020.9f}" for number in name[1::2]]
+    return record.mapping != "softmax", record.mapping, name, record.seed
 
 
 def _title(group: Group, groups: Sequence[Group]) -> str:

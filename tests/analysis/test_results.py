@@ -306,3 +306,9 @@ def test_wrong_use_is_one_line(tmp_path, capsys, monkeypatch):
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert captured.err.startswith("python -m fairseq_regattn.analysis: error: no records")
+
+
+def test_columns_are_in_the_order_of_their_numbers(record):
+    names = [f"fusedmax-lambda{number}" for number in ("10", "2", "0.5", "0.25")]
+    sweep = Sweep([record(name) for name in names], {})
+    assert sweep.columns == [f"fusedmax, lambda {number}" for number in ("0.25", "0.5", "2", "10")]
