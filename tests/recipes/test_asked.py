@@ -91,18 +91,23 @@ def test_features_with_vectors_scored_on_valid(made, capsys, tmp_path):  # noqa:
                 entry["answers"] = some * 3 + [{"answer": "odd", "answer_id": n} for n in range(4)]
             (data / f"{split}_{kind}.json").write_text(json.dumps(content))
         for path in (made / "images").glob(f"*{split}*"):
-            grid = generator.normal(size=(3, 4, 5)).astype("float32")
+            grid = generator.normal(size=(5, 3, 4)).astype("float32")
             np.savez(data / "grids" / path.name, x=grid)
     (data / "glove.txt").write_text("color 1 2 3 4 5 6 7 8\nelsewhere 0 0 0 0 0 0 0 0\n")
     files = {s: f"{s}_questions.json {s}_annotations.json grids" for s in ("train", "valid")}
     changes = [f"data.files.{split}={names}" for split, names in files.items()]
-    changes += [NO_TEST, "questions.vectors=glove.txt"]
+    changes += [NO_TEST, "questions.vectors=glove.txt", "questions.channels_first=true"]
+    changes += ["questions.min_count=31"]
     arguments = [BASE, *TINY, *changes, "--data", data, "--output", out, "--attention=sparsemax"]
     printed = run(arguments, capsys).out
     [record] = read_records(out / "records")
     assert record.sentences == 30
     [workspace] = (out / "base" / "base").iterdir()
-    assert (workspace / "text" / "vectors.txt").read_text().startswith("color 1")
+    text = workspace / "text"
+    assert (text / "vectors.txt").read_text().startswith("color 1")
+    assert json.loads((text / "preparation.json").read_text())["shape"] == [3, 4, 5]
+    words = [line.split()[0] for line in (text / "dict.txt").read_text().splitlines()]
+    assert set(words) == {"what", "color", "is", "it", "?"}  # the others stand there 30 times
     [model] = (workspace / "models").iterdir()
     assert "vectors of 1 of" in (model / "train.log").read_text(encoding="utf-8")
     found = [json.loads(line) for line in (model / "answers.jsonl").open()]
