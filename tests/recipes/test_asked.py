@@ -107,7 +107,7 @@ def test_features_with_vectors_scored_on_valid(made, capsys, tmp_path):  # noqa:
     assert (text / "vectors.txt").read_text().startswith("color 1")
     assert json.loads((text / "preparation.json").read_text())["shape"] == [3, 4, 5]
     words = [line.split()[0] for line in (text / "dict.txt").read_text().splitlines()]
-    assert set(words) == {"what", "color", "is", "it", "?"}  # the others stand there 30 times
+    assert set(words) == {"what", "color", "is", "it", "the", "?"}  # others stand there 30 times
     [model] = (workspace / "models").iterdir()
     assert "vectors of 1 of" in (model / "train.log").read_text(encoding="utf-8")
     found = [json.loads(line) for line in (model / "answers.jsonl").open()]
