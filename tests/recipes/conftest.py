@@ -2,6 +2,9 @@
 
 import pytest
 
+from fairseq_regattn.recipes.__main__ import reproduce
+from fairseq_regattn.recipes.options import parse_reproduce
+
 WORDS = [("uno", "one"), ("dos", "two"), ("tres", "three"), ("cuatro", "four")]
 WORDS += [("perro", "dog"), ("gato", "cat"), ("casa", "house"), ("agua", "water")]
 
@@ -26,3 +29,26 @@ def _write_text(folder, train=40, held_out=4):
             text = "".join(f"{line}\n" for line in side)
             (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
     return folder
+
+
+@pytest.fixture
+def run(capsys):
+    """``run(arguments, status=0)``: ``reproduce.sh`` in this process; what it printed."""
+
+    def run(arguments, status=0):
+        words = [str(word) for word in arguments]
+        assert reproduce(parse_reproduce(words), "scripts/reproduce.sh ...") == status
+        return capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def everything():
+    """``everything(folder)``: when each file was written, but those that only lock."""
+
+    def everything(folder):
+        files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
+        return {path: path.stat().st_mtime_ns for path in files}
+
+    return everything

@@ -8,7 +8,7 @@ from vqa.conftest import made  # noqa: F401  a fixture of the folder tests/vqa
 
 from fairseq_regattn.analysis.records import read_hypotheses, read_records
 from fairseq_regattn.errors import UsageError
-from fairseq_regattn.recipes.__main__ import planned, reproduce
+from fairseq_regattn.recipes.__main__ import planned
 from fairseq_regattn.recipes.load import CONFIGS, load_recipe
 from fairseq_regattn.recipes.options import parse_reproduce
 from fairseq_regattn.vqa.answers import accuracy
@@ -21,26 +21,12 @@ TINY += ["optimization.max_epoch=2", "optimization.lr=[0.01]", "dataset.num_work
 NO_TEST = "data.files.test=null"
 
 
-def run(arguments, capsys, status=0):
-    words = [str(word) for word in arguments]
-    assert reproduce(parse_reproduce(words), "scripts/reproduce.sh ...") == status
-    return capsys.readouterr()
-
-
-def everything(folder):
-    return {
-        path: path.stat().st_mtime_ns
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
-
-
 @pytest.mark.slow
-def test_from_images_to_a_table_twice(made, capsys, tmp_path):  # noqa: F811
+def test_from_images_to_a_table_twice(made, tmp_path, run, everything):  # noqa: F811
     out = tmp_path / "out"
     arguments = [BASE, *TINY, "model.stem=4", "--data", made, "--output", out]
     arguments += ["--attention=softmax,continuous_sparsemax"]
-    printed = run(arguments, capsys).out
+    printed = run(arguments).out
     records = read_records(out / "records")
     assert [record.mapping for record in records] == ["continuous_sparsemax", "softmax"]
     [workspace] = (out / "base" / "base").iterdir()
@@ -71,12 +57,12 @@ def test_from_images_to_a_table_twice(made, capsys, tmp_path):  # noqa: F811
     tables = (out / "results" / "results.md").read_text(encoding="utf-8")
     assert "| Accuracy, answer type other (%) |" in tables
     before = everything(tmp_path)
-    assert "Nothing to do" in run(arguments, capsys).out
+    assert "Nothing to do" in run(arguments).out
     assert everything(tmp_path) == before
 
 
 @pytest.mark.slow
-def test_features_with_vectors_scored_on_valid(made, capsys, tmp_path):  # noqa: F811
+def test_features_with_vectors_scored_on_valid(made, tmp_path, run):  # noqa: F811
     """As VQA-v2 is: ten answers, no test, grids that are no pictures, vectors of words."""
     import numpy as np
 
@@ -99,7 +85,7 @@ def test_features_with_vectors_scored_on_valid(made, capsys, tmp_path):  # noqa:
     changes += [NO_TEST, "questions.vectors=glove.txt", "questions.channels_first=true"]
     changes += ["questions.min_count=31"]
     arguments = [BASE, *TINY, *changes, "--data", data, "--output", out, "--attention=sparsemax"]
-    printed = run(arguments, capsys).out
+    printed = run(arguments).out
     [record] = read_records(out / "records")
     assert record.sentences == 30
     [workspace] = (out / "base" / "base").iterdir()
@@ -154,7 +140,7 @@ def test_missing_files_are_named(made, tmp_path):  # noqa: F811
     assert str(caught.value).count(str(tmp_path / "images")) == 1
 
 
-def test_malformed_entries_stop_or_are_counted(made, capsys, tmp_path):  # noqa: F811
+def test_malformed_entries_stop_or_are_counted(made, tmp_path, run):  # noqa: F811
     data = tmp_path / "data"
     shutil.copytree(made, data)
     path = data / "train_questions.json"
@@ -162,11 +148,11 @@ def test_malformed_entries_stop_or_are_counted(made, capsys, tmp_path):  # noqa:
     content["questions"][3]["question"] = ""
     path.write_text(json.dumps(content))
     arguments = [BASE, *TINY, "--data", data, "--stage=preprocess", "--attention=softmax"]
-    told = run([*arguments, f"--output={tmp_path / 'a'}"], capsys, status=1).err
+    told = run([*arguments, f"--output={tmp_path / 'a'}"], status=1).err
     assert f"{path}: questions[3]: empty question" in told
     assert not list((tmp_path / "a").rglob("text"))
     skipping = [*arguments, f"--output={tmp_path / 'b'}", "questions.malformed=skip"]
-    assert "1 malformed: empty question" in run(skipping, capsys).out
+    assert "1 malformed: empty question" in run(skipping).out
 
 
 @pytest.mark.parametrize(

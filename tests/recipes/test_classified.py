@@ -8,7 +8,7 @@ import pytest
 
 from fairseq_regattn.analysis.records import read_hypotheses, read_records
 from fairseq_regattn.errors import UsageError
-from fairseq_regattn.recipes.__main__ import planned, reproduce
+from fairseq_regattn.recipes.__main__ import planned
 from fairseq_regattn.recipes.load import CONFIGS, load_recipe
 from fairseq_regattn.recipes.options import parse_reproduce
 
@@ -20,29 +20,15 @@ HELD_OUT = ["data.files.valid=null", "data.files.test=null"]
 HELD_OUT += ["classification.held_out={valid: 0.2, test: 0.3}"]
 
 
-def run(arguments, capsys, status=0):
-    words = [str(word) for word in arguments]
-    assert reproduce(parse_reproduce(words), "scripts/reproduce.sh ...") == status
-    return capsys.readouterr().out
-
-
-def everything(folder):
-    return {
-        path: path.stat().st_mtime_ns
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
-
-
 @pytest.mark.slow
-def test_from_pairs_to_a_table_twice(write_rows, capsys, tmp_path):
+def test_from_pairs_to_a_table_twice(write_rows, tmp_path, run, everything):
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
     write_rows(data / "train.tsv", 120, 2)
     recipe = ["profile=nli", "classification.inputs=2", *TINY, *HELD_OUT]
     arguments = [BASE, *recipe, "--data", data, "--output", out, "--seed=1,2"]
     arguments += ["--attention=softmax,fusedmax"]
-    printed = run(arguments, capsys)
+    printed = run(arguments).out
     records = read_records(out / "records")
     assert [(r.mapping, r.seed) for r in records] == [
         *(("fusedmax", 1), ("fusedmax", 2), ("softmax", 1), ("softmax", 2))
@@ -69,12 +55,12 @@ def test_from_pairs_to_a_table_twice(write_rows, capsys, tmp_path):
     assert "fusedmax, lambda 0.1" in page
     assert "texts for training" in page
     before = everything(tmp_path)
-    assert "Nothing to do" in run(arguments, capsys)
+    assert "Nothing to do" in run(arguments).out
     assert everything(tmp_path) == before
 
 
 @pytest.mark.slow
-def test_one_text_with_vectors_that_are_kept(write_rows, capsys, tmp_path):
+def test_one_text_with_vectors_that_are_kept(write_rows, tmp_path, run):
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
     write_rows(data / "train.tsv", 60, 1)
@@ -83,7 +69,7 @@ def test_one_text_with_vectors_that_are_kept(write_rows, capsys, tmp_path):
         archive.writestr("v.8d.txt", f"good {numbers}\nbad {numbers}\nelsewhere {numbers}\n")
     recipe = [*TINY, *HELD_OUT, "classification.vectors=vectors.zip", "optimization.max_epoch=1"]
     arguments = [BASE, *recipe, "--data", data, "--output", out, "--attention=sparsemax"]
-    printed = run(arguments, capsys)
+    printed = run(arguments).out
     [workspace] = (out / "base" / "base").iterdir()
     vectors = (workspace / "bin" / "vectors.txt").read_text(encoding="utf-8").splitlines()
     assert [line.partition(" ")[0] for line in vectors] == ["good", "bad"]
@@ -93,18 +79,17 @@ def test_one_text_with_vectors_that_are_kept(write_rows, capsys, tmp_path):
     assert "valid accuracy" in printed
 
 
-def test_malformed_rows_stop_or_are_counted(write_rows, capsys, tmp_path):
+def test_malformed_rows_stop_or_are_counted(write_rows, tmp_path, run):
     data = tmp_path / "data"
     data.mkdir()
     write_rows(data / "train.tsv", 60, 1)
     with open(data / "train.tsv", "a", encoding="utf-8") as file:
         file.write("yes\n")
     recipe = [BASE, *TINY, *HELD_OUT, "--data", data, "--attention=softmax", "--stage=preprocess"]
-    assert reproduce(parse_reproduce([*map(str, recipe), f"--output={tmp_path / 'a'}"]), "") == 1
-    told = capsys.readouterr().err
+    told = run([*recipe, "--output", tmp_path / "a"], status=1).err
     assert f"{data / 'train.tsv'}:61: missing column" in told
     skipping = [*recipe, "classification.malformed=skip", "--output", tmp_path / "b"]
-    assert "1 malformed: missing column" in run(skipping, capsys)
+    assert "1 malformed: missing column" in run(skipping).out
 
 
 def test_text_of_other_files_is_other_settings(write_rows, tmp_path):
