@@ -76,3 +76,47 @@ def test_all_parameters_learn():
 def test_wrong_flags(attention, density, message):
     with pytest.raises(UsageError, match=message):
         build(ARCH, attention, attention_density=density)
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("basis", 3),
+        ("basis_widths", "0"),
+        ("combine", "product"),
+        ("gamma", -1.0),
+        ("lambda", -1.0),
+        ("score", "guess"),
+    ],
+)
+@pytest.mark.parametrize("density", ["moments", "predicted"])
+def test_flags_without_effect_are_checked_all_the_same(flag, value, density):
+    attention = "continuous_softmax" if density == "predicted" else "softmax"
+    with pytest.raises(UsageError, match=f"--attention-{flag.replace('_', '-')} must be "):
+        build(ARCH, attention, attention_density=density, **{f"attention_{flag}": value})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"attention": "continuous_sparsemax"},
+        {"attention_basis": 16},
+        {"attention_basis_widths": "0.1,0.3"},
+    ],
+)
+def test_a_checkpoint_of_another_density_is_refused(other):
+    trained = build(ARCH, "continuous_softmax", **PREDICTED).state_dict()
+    options = {"attention": "continuous_softmax", **PREDICTED, **other}
+    told = (
+        r"trained with attention continuous_softmax\(density=predicted, basis=8, widths=0.1,0.5\)"
+    )
+    with pytest.raises(UsageError, match=told):
+        build(ARCH, **options).load_state_dict(trained)
+    build(ARCH, attention_swap=True, **options).load_state_dict(trained)
+
+
+def test_a_checkpoint_without_a_name_is_loaded():
+    model = build(ARCH, "continuous_softmax", **PREDICTED)
+    trained = model.state_dict()
+    del trained["attention.mapping_version"]
+    model.load_state_dict(trained)
