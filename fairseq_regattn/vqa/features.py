@@ -195,18 +195,23 @@ class HDF5Features(Features):
         try:
             with h5py.File(path, "r") as file:
                 self.rows = self._index(file)
-        except OSError as error:
-            raise UsageError(f"{path}: no HDF5 file ({error})") from None
+        except UsageError:
+            raise
+        except Exception as error:  # h5py raises anything
+            raise UsageError(f"{path}: no HDF5 file of features ({error})") from None
         if not self.rows:
             raise UsageError(f"{path} has no datasets named by images, and no features and ids")
 
     def _index(self, file: Any) -> dict[int, Any]:
         """Number of the image -> name of its dataset, or its row of ``features``."""
         if "features" in file and "ids" in file:
-            ids = file["ids"][:].tolist()
-            if len(set(ids)) < len(ids) or len(ids) != len(file["features"]):
+            ids, features = file["ids"][()], file["features"]
+            if ids.ndim != 1 or ids.dtype.kind not in "iu" or min(ids, default=0) < 0:
+                raise UsageError(f"{self.path}: ids must be a row of whole numbers, none negative")
+            numbers = {number: row for row, number in enumerate(ids.tolist())}
+            if len(numbers) < len(ids) or len(ids) != features.shape[0]:
                 raise UsageError(f"{self.path}: ids must be as many as features, all different")
-            return {int(number): row for row, number in enumerate(ids)}
+            return numbers
         return by_number({name: name for name in file}, self.path)
 
     def __contains__(self, number: int) -> bool:

@@ -208,3 +208,35 @@ def test_pictures(tmp_path):
         Pictures(tmp_path)[8]
     with pytest.raises(UsageError, match="no such folder"):
         Pictures(tmp_path / "nowhere")[7]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"ids": ["a", "b"], "features": np.stack([GRID, GRID])},
+        {"ids": [[1, 2]], "features": np.stack([GRID, GRID])},
+        {"ids": [1.5, 2.5], "features": np.stack([GRID, GRID])},
+        {"ids": [1], "features": np.stack([GRID, GRID])},
+        {"ids": [1, -2], "features": np.stack([GRID, GRID])},
+        {"ids": 1, "features": np.stack([GRID])},
+        {"ids/1": [1], "features": np.stack([GRID])},
+        {"ids": [1], "features/1": GRID},
+        {"image": GRID},
+    ],
+    ids=range(9),
+)
+def test_hdf5_of_another_layout(content, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for name, value in content.items():
+            file[name] = value
+    with pytest.raises(UsageError, match=r"x\.h5"):
+        Features.open(tmp_path / "x.h5")
+
+
+def test_hdf5_of_groups(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["1/x"] = GRID
+    with pytest.raises(FeatureError, match="it cannot be read"):
+        Features.open(tmp_path / "x.h5").describe(1)
