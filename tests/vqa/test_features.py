@@ -71,11 +71,13 @@ BAD = [
     (np.zeros((2, 3)), "height x width x channels was expected"),
     (np.zeros((2, 0, 3)), "height x width x channels was expected"),
     (np.zeros((2, 2, 3), dtype=np.int64), "uint8, float16, float32, float64 were expected"),
-    (np.zeros((2, 2, 3), dtype=np.longdouble), "uint8, .* were expected, got float128"),
+    (np.zeros((2, 2, 3), dtype=np.complex64), "uint8, .* were expected, got complex64"),
     (np.zeros((2, 2, 3), dtype=object), "it cannot be read|were expected, got object"),
     (b"", "it cannot be read"),
     (b"nothing of the kind", "it cannot be read"),
 ]
+if np.dtype(np.longdouble).itemsize > 8:  # torch has nothing that wide
+    BAD.append((np.zeros((2, 2, 3), dtype=np.longdouble), "uint8, .* were expected, got float"))
 
 
 @pytest.mark.parametrize(("grid", "message"), BAD)
