@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fairseq_regattn.analysis.alignments import EOS, Hypothesis, display
 from fairseq_regattn.analysis.statistics import longest_segment
 from fairseq_regattn.errors import UsageError
+from fairseq_regattn.recipes.stages import written
 
 INK, GRID, PAPER = "#1f2733", "#d9dee5", "#ffffff"
 MARK = "#c2410c"
@@ -95,7 +97,9 @@ def draw_alignments(
         figure.suptitle(_plain(heading), color=INK, fontsize=10)
     metadata = {"CreationDate": None} if suffix == ".pdf" else None
     with rc_context({"pdf.fonttype": 42}):  # text stays text; journals refuse type 3
-        figure.savefig(path, dpi=150, format=suffix[1:], bbox_inches="tight", metadata=metadata)
+        how: Any = {"dpi": 150, "format": suffix[1:], "bbox_inches": "tight", "metadata": metadata}
+        with written(Path(path)) as partial:
+            figure.savefig(partial, **how)
 
 
 def _panel(axis, title: str, hypothesis: Hypothesis, colours, scale):

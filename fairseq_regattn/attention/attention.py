@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_regattn.attention.registry import BoundMapping
-from fairseq_regattn.attention.scores import SCORES
+from fairseq_regattn.attention.scores import SCORES, check_score
 from fairseq_regattn.errors import UsageError
 
 _VERSION_SIZE = 256
@@ -38,13 +38,45 @@ class Memory(NamedTuple):
         return Memory(*(part.index_select(0, kept) for part in self))
 
 
-class Attention(nn.Module):
-    """Attend to a memory with any registered mapping.
+class Named(nn.Module):
+    """Its name and parameters travel with its weights, so that a checkpoint is not silently used
+    with a mapping it was not trained with.
 
-    The mapping's name and parameters travel with the weights, in the buffer `mapping_version`
-    (text as integers, which survive fp16 and checkpoint averaging; fairseq's EMA leaves alone
-    what is called a version), so that a checkpoint is not silently used with a mapping it was
-    not trained with.
+    In the buffer `mapping_version`: text as integers, which survive fp16 and checkpoint averaging;
+    fairseq's EMA leaves alone what is called a version.
+
+    Args:
+        name: what it is called in checkpoints, with parameters in parentheses.
+        allow_swap: load checkpoints trained with another mapping all the same.
+
+    Raises:
+        UsageError: (on loading) another mapping.
+    """
+
+    def __init__(self, name: str, allow_swap: bool = False):
+        super().__init__()
+        self.allow_swap = allow_swap
+        self.name = name
+        text = self.name.encode()[:_VERSION_SIZE]
+        padded = list(text.ljust(_VERSION_SIZE, b"\0"))
+        self.register_buffer("mapping_version", torch.tensor(padded, dtype=torch.long))
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        key = prefix + "mapping_version"
+        if key in state_dict:
+            trained = _text(state_dict[key])
+            if trained != _text(self.mapping_version) and not self.allow_swap:
+                raise UsageError(
+                    f"the checkpoint was trained with attention {trained}, not {self.name};"
+                    " to exchange the mapping on purpose, add --attention-swap when training,"
+                    " 'attention_swap': True to --model-overrides otherwise"
+                )
+            state_dict = {**state_dict, key: self.mapping_version}  # it is this model's from now on
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+class Attention(Named):
+    """Attend to a memory with any registered mapping.
 
     Args:
         query_dim, value_dim: sizes of decoder and encoder states.
@@ -67,16 +99,10 @@ class Attention(nn.Module):
         allow_swap: bool = False,
         name: Optional[str] = None,
     ):
-        super().__init__()
-        if score not in SCORES:
-            raise UsageError(f"--attention-score must be one of {', '.join(SCORES)}, got {score!r}")
+        super().__init__(str(mapping) if name is None else name, allow_swap)
+        check_score(score)
         self.score = SCORES[score](query_dim, value_dim)
         self.mapping = mapping
-        self.allow_swap = allow_swap
-        self.name = str(mapping) if name is None else name
-        text = self.name.encode()[:_VERSION_SIZE]
-        padded = list(text.ljust(_VERSION_SIZE, b"\0"))
-        self.register_buffer("mapping_version", torch.tensor(padded, dtype=torch.long))
 
     def remember(self, values: Tensor, padding_mask: Tensor) -> Memory:
         """Prepare encoder states ``bsz x src_len x value_dim``, once a batch."""
@@ -117,19 +143,6 @@ class Attention(nn.Module):
     def read(self, weights: Tensor, memory: Memory) -> Tuple[Tensor, Tensor]:
         """The context of `weights` ``bsz x n x src_len``, and the weights that are shown."""
         return torch.bmm(weights, memory.values), weights
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        key = prefix + "mapping_version"
-        if key in state_dict:
-            trained = _text(state_dict[key])
-            if trained != _text(self.mapping_version) and not self.allow_swap:
-                raise UsageError(
-                    f"the checkpoint was trained with attention {trained}, not {self.name};"
-                    " to exchange the mapping on purpose, add --attention-swap when training,"
-                    " 'attention_swap': True to --model-overrides otherwise"
-                )
-            state_dict = {**state_dict, key: self.mapping_version}  # it is this model's from now on
-        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 def _text(version: Tensor) -> str:

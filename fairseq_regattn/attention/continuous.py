@@ -1,13 +1,14 @@
 """Attention by a density over the sentence, or over an image (paper B)."""
 
-from typing import Dict, Optional, Tuple, Type
+from typing import Any, Dict, Optional, Tuple, Type
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_regattn.attention.attention import Attention, Memory
+from fairseq_regattn.attention.attention import Attention, Memory, Named
 from fairseq_regattn.attention.registry import BoundMapping, build_mapping
+from fairseq_regattn.attention.scores import check_score
 from fairseq_regattn.continuous import (
     Biweight,
     Gaussian,
@@ -78,9 +79,7 @@ class LineAttention(Attention):
         name: str = "continuous()",
     ):
         super().__init__(query_dim, value_dim, mapping, score, allow_swap, name)
-        if combine not in COMBINATIONS:
-            allowed = " or ".join(COMBINATIONS)
-            raise UsageError(f"--attention-combine must be {allowed}, got {combine!r}")
+        _check_combine(combine)
         self.density = density
         self.regression = regression
         self.combine = combine
@@ -101,7 +100,7 @@ class LineAttention(Attention):
         return _read(density, memory, self.regression)
 
 
-class PredictedLineAttention(nn.Module):
+class PredictedLineAttention(Named):
     """Attend to a sequence once, with a density whose parameters are predicted from its values.
 
     ``mu = sigmoid(.)`` and ``sigma2 = softplus(.)`` of a linear layer on the highest outputs, over
@@ -112,6 +111,7 @@ class PredictedLineAttention(nn.Module):
         value_dim: size of the values.
         hidden_size: of the convolution.
         density, regression: as for :class:`LineAttention`.
+        name, allow_swap: as for :class:`Named`; checkpoints without a name are loaded.
     """
 
     def __init__(
@@ -120,8 +120,10 @@ class PredictedLineAttention(nn.Module):
         hidden_size: int,
         density: Type[LineDensity],
         regression: RidgeRegression,
+        name: str = "predicted()",
+        allow_swap: bool = False,
     ):
-        super().__init__()
+        super().__init__(name, allow_swap)
         self.convolution = nn.Conv1d(value_dim, hidden_size, kernel_size=3, padding=1)
         self.output = nn.Linear(hidden_size, 2)
         self.density = density
@@ -137,6 +139,10 @@ class PredictedLineAttention(nn.Module):
         nothing = Memory(values[..., :0], values, padding_mask, values[..., :0], values[:, :0])
         context, weights = _read(density, _as_function(nothing, self.regression), self.regression)
         return context.squeeze(1), weights.squeeze(1)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        known = {f"{prefix}mapping_version": self.mapping_version, **state_dict}
+        super()._load_from_state_dict(known, prefix, *rest)
 
 
 class PlaneAttention(Attention):
@@ -212,6 +218,8 @@ def build_attention(
     Raises:
         UsageError: an unknown name or a value out of range; names the flag and the value.
     """
+    _check_combine(combine)
+    regression = build_regression(basis, widths)
     if name not in LINE_DENSITIES:
         mapping = build_mapping(name, **params)
         return Attention(query_dim, value_dim, mapping, score, allow_swap)
@@ -222,12 +230,59 @@ def build_attention(
         value_dim,
         mapping,
         LINE_DENSITIES[name],
-        build_regression(basis, widths),
+        regression,
         combine,
         score,
         allow_swap,
-        f"{name}({', '.join(f'{k}={v}' for k, v in told.items())})",
+        _signature(name, told),
     )
+
+
+def build_predicted_attention(
+    name: str,
+    query_dim: int,
+    value_dim: int,
+    score: str = "general",
+    allow_swap: bool = False,
+    combine: str = "sum",
+    basis: int = 30,
+    widths: str = "0.03,0.1,0.3",
+    **params: Optional[float],
+) -> PredictedLineAttention:
+    """What ``--attention-density predicted`` is, with a convolution of size `query_dim`.
+
+    Args:
+        name, value_dim, allow_swap, basis, widths: as for :func:`build_attention`.
+        score, combine, params: only checked; there is nothing that they could do.
+
+    Raises:
+        UsageError: as for :func:`build_attention`, and attention that is discrete.
+    """
+    if name not in LINE_DENSITIES:
+        raise UsageError(
+            "--attention-density predicted belongs to continuous attention:"
+            f" {', '.join(LINE_DENSITIES)}; --attention is {name}"
+        )
+    _check_combine(combine)
+    check_score(score)
+    build_mapping("softmax", **params)
+    regression = build_regression(basis, widths)
+    told = {"density": "predicted", "basis": basis, "widths": widths}
+    density = LINE_DENSITIES[name]
+    return PredictedLineAttention(
+        value_dim, query_dim, density, regression, _signature(name, told), allow_swap
+    )
+
+
+def _check_combine(combine: str) -> None:
+    if combine not in COMBINATIONS:
+        allowed = " or ".join(COMBINATIONS)
+        raise UsageError(f"--attention-combine must be {allowed}, got {combine!r}")
+
+
+def _signature(name: str, told: Dict[str, Any]) -> str:
+    """What checkpoints call it."""
+    return f"{name}({', '.join(f'{k}={v}' for k, v in told.items())})"
 
 
 def build_regression(basis: int, widths: str) -> RidgeRegression:
@@ -305,7 +360,7 @@ def build_plane_attention(
         RidgeRegression(PlaneBasis.grid(SIDE, VARIANCE), RIDGE, margin=True),
         score,
         allow_swap,
-        f"{name}({', '.join(f'{k}={v}' for k, v in told.items())})",
+        _signature(name, told),
     )
 
 

@@ -69,3 +69,12 @@ class MLPScore(Score):
 
 
 SCORES: Dict[str, Type[Score]] = {"general": GeneralScore, "dot": DotScore, "mlp": MLPScore}
+
+
+def check_score(name: str) -> None:
+    """
+    Raises:
+        UsageError: there is no such score.
+    """
+    if name not in SCORES:
+        raise UsageError(f"--attention-score must be one of {', '.join(SCORES)}, got {name!r}")

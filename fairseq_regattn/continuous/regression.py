@@ -77,6 +77,9 @@ class RidgeRegression(nn.Module):
         self._matrices = {}  # of a basis elsewhere, or of another precision
         return super()._apply(*args, **kwargs)
 
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_matrices": {}}  # copies and files of a model do without
+
     def _solve(self, size: Tuple[int, ...]) -> Tensor:
         axes = [positions(length, self.margin) for length in size]
         points = axes[0] if len(axes) == 1 else torch.cartesian_prod(*axes)

@@ -1,7 +1,7 @@
 """Flags and YAML keys of the models; fairseq derives both from these dataclasses."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import DictConfig, OmegaConf
@@ -228,13 +228,18 @@ def check_options(cfg: DictConfig) -> None:
             raise UsageError(f"{flag} must be a number with 0 <= value < 1, got {value}")
 
 
-def attention_of(cfg: Any, query_dim: int, value_dim: int) -> Attention:
+def attention_of(
+    cfg: Any, query_dim: int, value_dim: int, build: Callable[..., Any] = build_attention
+) -> Any:
     """The attention that ``--attention`` and its parameters name.
+
+    Args:
+        build: takes the same as :func:`build_attention`, and makes it.
 
     Raises:
         UsageError: as for :func:`build_attention`.
     """
-    return build_attention(
+    return build(
         cfg.attention,
         query_dim,
         value_dim,

@@ -7,9 +7,8 @@ from fairseq.models import register_model
 from torch import Tensor, nn
 
 from fairseq_regattn.attention.continuous import (
-    LINE_DENSITIES,
     PredictedLineAttention,
-    build_regression,
+    build_predicted_attention,
 )
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.models.classification import AttentionClassifier
@@ -51,14 +50,7 @@ class RegAttnClassifierModel(AttentionClassifier):
             raise UsageError(f"--attention-density must be moments or predicted, got {kind!r}")
         if kind == "moments":
             return attention_of(cfg, query_dim, value_dim)
-        if cfg.attention not in LINE_DENSITIES:
-            raise UsageError(
-                "--attention-density predicted belongs to continuous attention:"
-                f" {', '.join(LINE_DENSITIES)}; --attention is {cfg.attention}"
-            )
-        regression = build_regression(cfg.attention_basis, cfg.attention_basis_widths)
-        density = LINE_DENSITIES[cfg.attention]
-        return PredictedLineAttention(value_dim, query_dim, density, regression)
+        return attention_of(cfg, query_dim, value_dim, build_predicted_attention)
 
     def attend(
         self,

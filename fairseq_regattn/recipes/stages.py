@@ -94,6 +94,19 @@ def check_file(target: Path) -> None:
         raise UsageError(f"{target} is a folder, not a file to write")
 
 
+@contextmanager
+def written(target: Path) -> Iterator[Path]:
+    """Where to write a file, whose folder is made; it gets its name when all is done.
+
+    Raises:
+        UsageError: as for `check_file`.
+    """
+    check_file(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    yield partial_of(target)
+    os.replace(partial_of(target), target)
+
+
 def rewrite(target: Path, content: bytes) -> None:
     """Replace a file, or make it and its folder, so that nobody ever sees half of it.
 

@@ -4,7 +4,7 @@ import logging
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Dict, List
 
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
@@ -14,6 +14,7 @@ from omegaconf import II, MISSING
 from fairseq_regattn.tasks.classifying import ClassifyingTask
 from fairseq_regattn.vqa.data import DICTIONARY, Preparation, read_answers
 from fairseq_regattn.vqa.dataset import VQADataset
+from fairseq_regattn.vqa.features import Features
 from fairseq_regattn.vqa.questions import read_lines
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class VQATask(ClassifyingTask):
         self.preparation = how
         self.grid_shape = how.shape
         self.label_dictionary = None  # criteria of fairseq ask for it
+        self.features: Dict[str, Features] = {}
 
     @classmethod
     def setup_task(cls, cfg: Any, **_unused: Any) -> "VQATask":
@@ -82,9 +84,11 @@ class VQATask(ClassifyingTask):
 
     def dataset_of(self, questions: Any, split: str) -> VQADataset:
         """Of any questions about the images of a split."""
+        if split not in self.features:
+            self.features[split] = self.preparation.open_features(split)
         return VQADataset(
             questions,
-            self.preparation.open_features(split),
+            self.features[split],
             self.preparation.shape,
             self.dictionary,
             self.labels,

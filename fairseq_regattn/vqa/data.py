@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from fairseq_regattn.classification.corpus import write_dictionary
 from fairseq_regattn.classification.rows import Malformed
 from fairseq_regattn.errors import ArgumentError, UsageError
@@ -66,8 +68,11 @@ class Preparation:
             given = json.loads(path.read_text(encoding="utf-8"))
             height, width, channels = given["shape"]
             shape = int(height), int(width), int(channels)
-            return cls(shape, dict(given["features"]), bool(given["channels_first"]))
-        except (ValueError, TypeError, KeyError) as error:
+            if min(shape) < 1:
+                raise ValueError(f"shape {shape}")
+            features = {split: str(Path(where)) for split, where in given["features"].items()}
+            return cls(shape, features, bool(given["channels_first"]))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise UsageError(f"{path}: not the preparation of a data folder: {error}") from None
 
     def write(self, data: Path) -> None:
@@ -91,8 +96,20 @@ class Preparation:
 
 
 def read_answers(data: Path) -> list[str]:
-    """In the order of the classes."""
-    return (data / ANSWERS).read_text(encoding="utf-8").split("\n")[:-1]
+    """In the order of the classes.
+
+    Raises:
+        UsageError: no such file, or it is not one of different answers.
+    """
+    path = data / ANSWERS
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: {error}") from None
+    answers = text.removesuffix("\n").split("\n")
+    if "" in answers or len(set(answers)) < len(answers):
+        raise UsageError(f"{path}: an answer a line was expected, none twice, none empty")
+    return answers
 
 
 def take(
@@ -190,12 +207,14 @@ class _Images:
 
     Attributes:
         shape: that of the first grid; all others must have it.
+        pixels: whether the first grid is of bytes, which the model scales; all others must be.
     """
 
     def __init__(self, wrong: Malformed, channels_first: bool):
         self.wrong = wrong
         self.channels_first = channels_first
         self.shape: Shape | None = None
+        self.pixels: bool | None = None
         self.opened: dict[Path, Features] = {}
         self.known: dict[tuple[Path, int], bool] = {}
 
@@ -216,11 +235,16 @@ class _Images:
 
     def _look(self, features: Features, number: int, tally: Counter) -> bool:
         try:
-            shape = features.shape(number)
+            shape, dtype = features.describe(number)
             if self.shape is not None and shape != self.shape:
                 raise FeatureError(f"shape {shape}, and {self.shape} of others")
+            pixels = dtype == np.uint8
+            if self.pixels is not None and pixels != self.pixels:
+                kinds = "floating point numbers", "bytes"
+                found, before = (kinds[kind] for kind in (pixels, self.pixels))
+                raise FeatureError(f"{found}, and {before} of others")
         except FeatureError as error:
             self.wrong.add("features", features.place(number), str(error), tally)
             return False
-        self.shape = shape
+        self.shape, self.pixels = shape, pixels
         return True

@@ -80,10 +80,13 @@ class VQADataset(FairseqDataset):
         if grid.shape != self.shape:
             place = self.features.place(image)
             raise UsageError(f"{place}: shape {grid.shape}, and {self.shape} when it was prepared")
+        grid = np.array(grid, dtype=grid.dtype.newbyteorder("="))  # torch's
+        if grid.dtype != np.uint8 and not np.isfinite(grid).all():
+            raise UsageError(f"{self.features.place(image)}: its features are not all finite")
         return {
             "id": index,
             "tokens": torch.from_numpy(self.tokens[end - self.size(index) : end]),
-            "grid": torch.from_numpy(np.array(grid)),
+            "grid": torch.from_numpy(grid),
         }
 
     def collater(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:

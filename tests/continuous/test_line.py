@@ -396,3 +396,26 @@ def test_bounds(kind, mean, deviation, dtype):
     assert (share >= -rounding).all()
     assert (share <= 1 + rounding).all()
     assert density.cdf(torch.linspace(-9, 9, 200, dtype=dtype)).diff().min() >= -rounding
+
+
+@every_density
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("sigma2", [1.0, 1e2, 1e4, 1e6, 1e9, 1e14])
+def test_masses_in_bins_that_are_narrow(kind, dtype, sigma2):
+    """Differences of the cumulative function lose all of their digits there."""
+    mu, width = torch.tensor(0.3, dtype=dtype), torch.tensor(sigma2, dtype=dtype)
+    edges = torch.linspace(0, 1, 51, dtype=dtype)
+    density = kind.from_score(mu, width).per_point()
+    found = density.mass(edges[:-1], edges[1:])
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    starts, ends = edges[:-1, None].double(), edges[1:, None].double()
+    points = starts + (ends - starts) * (torch.from_numpy(nodes) + 1) / 2
+    precise = kind.from_score(mu.double(), width.double()).per_point()
+    heights = precise.pdf(points.flatten()).view(points.shape)
+    expected = (heights * torch.from_numpy(weights)).sum(1) * (ends - starts)[:, 0] / 2
+    inputs = [part.double().requires_grad_() for part in (mu, width)]
+    assert gradcheck(
+        lambda m, s: kind.from_score(m, s).per_point().mass(starts[:, 0], ends[:, 0]), inputs
+    )
+    slack = 1e-5 if dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(found.double(), expected, rtol=slack, atol=0)

@@ -237,3 +237,14 @@ def test_threads(monkeypatch):
 def test_wrong_penalty(penalty):
     with pytest.raises(ArgumentError, match=f"penalty must be a finite number > 0, got {penalty}"):
         line(penalty)
+
+
+def test_copies_and_files_hold_no_matrices():
+    regression = RidgeRegression(LineBasis.spread(4, [0.1]))
+    empty, expected = len(pickle.dumps(regression)), regression.matrix(20)
+    for length in range(100, 200):
+        regression.matrix(length)
+    assert len(pickle.dumps(regression)) == empty
+    for copied in (pickle.loads(pickle.dumps(regression)), copy.deepcopy(regression)):
+        assert torch.equal(copied.matrix(20), expected)
+    assert regression.matrix(20) is expected

@@ -92,6 +92,49 @@ def test_malformed_rows_stop_or_are_counted(write_rows, tmp_path, run):
     assert "1 malformed: missing column" in run(skipping).out
 
 
+def test_settings_of_the_text_reach_it(capsys, tmp_path):
+    """Each of them, by what becomes of the same few rows."""
+    rows = [
+        f"{label}\tGOOD film{number}, here." for number in range(200) for label in ("pos", "neg")
+    ]
+    (tmp_path / "train.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    recipe = ["classification.labels=[pos,neg]", "classification.lowercase=true", *TINY, *HELD_OUT]
+    recipe += ["preprocess.tokenizer=wordpunct", "classification.min_count=4"]
+    arguments = [BASE, *recipe, "--data", tmp_path, "--output", tmp_path / "out"]
+    run([*arguments, "--attention=softmax", "--stage=preprocess"], capsys)
+    [workspace] = (tmp_path / "out" / "base" / "base").iterdir()
+    how = json.loads((workspace / "text" / "preparation.json").read_text(encoding="utf-8"))
+    assert how["labels"] == ["pos", "neg"]  # sorted, they would be the other way round
+    texts = {name: workspace / "text" / f"{name}.input0" for name in ("train", "valid", "test")}
+    lines = {name: path.read_text(encoding="utf-8").splitlines() for name, path in texts.items()}
+    assert all(
+        re.fullmatch(r"good film\d+ , here \.", line) for part in lines.values() for line in part
+    )
+    assert 55 < len(lines["valid"]) < 92 < len(lines["test"]) < 150
+    known = (workspace / "bin" / "input0" / "dict.txt").read_text(encoding="utf-8").split()[::2]
+    assert sorted(known)[:4] == [",", ".", "good", "here"]
+    assert not any(word.startswith("film") for word in known)  # twice each
+
+
+def test_vectors_are_read_and_their_contents_count(write_rows, tmp_path):
+    write_rows(tmp_path / "train.tsv", 30, 1)
+    words = [BASE, *HELD_OUT, "--data", tmp_path, "--attention=softmax"]
+
+    def key(*more):
+        [run] = planned(parse_reproduce([str(word) for word in (*words, *more)]))
+        return run.workspace.key
+
+    (tmp_path / "v.txt").write_text("good 1 2\n")
+    first, without = key("classification.vectors=v.txt"), key()
+    assert first == key("classification.vectors=v.txt") != without
+    (tmp_path / "v.txt").write_text("good 1 22\n")
+    assert key("classification.vectors=v.txt") != first
+    assert key() == without
+    (tmp_path / "v.txt").unlink()
+    with pytest.raises(UsageError, match=r"v\.txt: no such file"):
+        key("classification.vectors=v.txt")
+
+
 def test_text_of_other_files_is_other_settings(write_rows, tmp_path):
     def key(name):
         data = tmp_path / name

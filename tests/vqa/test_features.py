@@ -43,10 +43,12 @@ def test_a_folder(names, dtype, tmp_path):
     features = Features.open(write(tmp_path, [*names, "7.npz"], GRID.astype(dtype), boxes=GRID))
     assert 42 in features
     assert 43 not in features
-    assert features.shape(42) == (2, 3, 4)
+    assert features.describe(42) == ((2, 3, 4), dtype)
     np.testing.assert_array_equal(features[42], GRID)
     assert features[42].dtype == dtype
-    with pytest.raises(UsageError, match=f"{tmp_path}, image 43: it cannot be read"):
+    with pytest.raises(
+        UsageError, match=rf"{tmp_path}, image 43: it cannot be read \(no grid of features\)"
+    ):
         features[43]
 
 
@@ -61,20 +63,24 @@ def test_a_file_is_read_when_asked_for(tmp_path):
 def test_channels_first(tmp_path):
     features = Features.open(write(tmp_path, ["1.npy", "2.npz"], np.moveaxis(GRID, -1, 0)), True)
     for number in (1, 2):
-        assert features.shape(number) == (2, 3, 4)
+        assert features.describe(number)[0] == (2, 3, 4)
         np.testing.assert_array_equal(features[number], GRID)
 
 
 BAD = [
     (np.zeros((2, 3)), "height x width x channels was expected"),
     (np.zeros((2, 0, 3)), "height x width x channels was expected"),
-    (np.zeros((2, 2, 3), dtype=np.int64), "floating point numbers or bytes were expected"),
+    (np.zeros((2, 2, 3), dtype=np.int64), "uint8, float16, float32, float64 were expected"),
+    (np.zeros((2, 2, 3), dtype=np.complex64), "uint8, .* were expected, got complex64"),
+    (np.zeros((2, 2, 3), dtype=object), "it cannot be read|were expected, got object"),
     (b"", "it cannot be read"),
     (b"nothing of the kind", "it cannot be read"),
 ]
+if np.dtype(np.longdouble).itemsize > 8:  # torch has nothing that wide
+    BAD.append((np.zeros((2, 2, 3), dtype=np.longdouble), "uint8, .* were expected, got float"))
 
 
-@pytest.mark.parametrize(("grid", "message"), BAD, ids=[message[:9] for _, message in BAD])
+@pytest.mark.parametrize(("grid", "message"), BAD)
 @pytest.mark.parametrize("ending", ["npy", "npz"])
 def test_malformed_grids(grid, message, ending, tmp_path):
     if isinstance(grid, bytes):
@@ -83,9 +89,9 @@ def test_malformed_grids(grid, message, ending, tmp_path):
         write(tmp_path, [f"1.{ending}"], grid)
     features = Features.open(tmp_path)
     with pytest.raises(FeatureError, match=message):
-        features.shape(1)
+        features.describe(1)
     with pytest.raises(FeatureError, match="no grid of features"):
-        features.shape(2)
+        features.describe(2)
 
 
 def test_half_a_file(tmp_path):
@@ -93,9 +99,57 @@ def test_half_a_file(tmp_path):
     path.write_bytes(path.read_bytes()[:-500])
     features = Features.open(tmp_path)
     with pytest.raises(FeatureError, match="it cannot be read"):
-        features.shape(1)
+        features.describe(1)
     with pytest.raises(UsageError, match=r"1\.npz: it cannot be read"):
         features[1]
+
+
+def changed(place, value):
+    """Bytes of the archive's directory, and of the entry itself."""
+
+    def change(path):
+        content = bytearray(path.read_bytes())
+        start = content.find(b"PK\1\2")
+        content[start + place] = content[place - 2] = value
+        path.write_bytes(content)
+
+    return change
+
+
+def header(text):
+    def change(path):
+        with zipfile.ZipFile(path, "w") as archive:
+            size = len(text).to_bytes(2, "little")
+            archive.writestr("x.npy", b"\x93NUMPY\1\0" + size + text)
+
+    return change
+
+
+SPOILED = {
+    "another method": changed(10, 99),
+    "encrypted": changed(8, 1),
+    "no header": header(b"(" * 5000),
+    "code": header(b"__import__('os')"),
+    "negative": header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, -4)}"),
+    "not an archive": lambda path: path.write_bytes(pickle.dumps(GRID)),
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_spoiled_archives(how, tmp_path):
+    SPOILED[how](write(tmp_path, ["1.npz"]) / "1.npz")
+    with pytest.raises(FeatureError):
+        Features.open(tmp_path).describe(1)
+    with pytest.raises(UsageError, match=r"1\.npz: it cannot be read"):
+        Features.open(tmp_path)[1]
+
+
+def test_an_archive_with_the_other_ending(tmp_path):
+    (write(tmp_path, ["1.npz"]) / "1.npz").rename(tmp_path / "1.npy")
+    with pytest.raises(FeatureError, match="it cannot be read"):
+        Features.open(tmp_path).describe(1)
+    with pytest.raises(UsageError, match=r"1\.npy: it cannot be read"):
+        Features.open(tmp_path)[1]
 
 
 def test_which_array(tmp_path):
@@ -104,7 +158,7 @@ def test_which_array(tmp_path):
         pass
     for number in (1, 2):
         with pytest.raises(FeatureError, match="one array, or one called x, was expected"):
-            Features.open(tmp_path).shape(number)
+            Features.open(tmp_path).describe(number)
 
 
 def test_folders_that_are_none(tmp_path):
@@ -137,11 +191,11 @@ def test_hdf5(layout, tmp_path):
         else:
             file["COCO_train2014_000000000042"], file["7"] = GRID, GRID + 1
     features = Features.open(tmp_path / "x.h5")
-    assert features.shape(7) == (2, 3, 4)
+    assert features.describe(7) == ((2, 3, 4), np.float32)
     np.testing.assert_array_equal(features[42], GRID)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(features))[7], GRID + 1)
     with pytest.raises(FeatureError, match="no grid"):
-        features.shape(8)
+        features.describe(8)
 
 
 def test_pictures(tmp_path):
@@ -151,5 +205,40 @@ def test_pictures(tmp_path):
     assert pictures[42].shape[:2] == (5, 6)
     with pytest.raises(UsageError, match="no picture of image 7"):
         pictures[7]
+    (tmp_path / "8.png").write_bytes(b"nothing of the kind")
+    with pytest.raises(UsageError, match=r"8\.png: it cannot be read"):
+        Pictures(tmp_path)[8]
     with pytest.raises(UsageError, match="no such folder"):
         Pictures(tmp_path / "nowhere")[7]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"ids": ["a", "b"], "features": np.stack([GRID, GRID])},
+        {"ids": [[1, 2]], "features": np.stack([GRID, GRID])},
+        {"ids": [1.5, 2.5], "features": np.stack([GRID, GRID])},
+        {"ids": [1], "features": np.stack([GRID, GRID])},
+        {"ids": [1, -2], "features": np.stack([GRID, GRID])},
+        {"ids": 1, "features": np.stack([GRID])},
+        {"ids/1": [1], "features": np.stack([GRID])},
+        {"ids": [1], "features/1": GRID},
+        {"image": GRID},
+    ],
+    ids=range(9),
+)
+def test_hdf5_of_another_layout(content, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for name, value in content.items():
+            file[name] = value
+    with pytest.raises(UsageError, match=r"x\.h5"):
+        Features.open(tmp_path / "x.h5")
+
+
+def test_hdf5_of_groups(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["1/x"] = GRID
+    with pytest.raises(FeatureError, match="it cannot be read"):
+        Features.open(tmp_path / "x.h5").describe(1)

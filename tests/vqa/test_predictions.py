@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,6 +65,15 @@ def test_small_variances_survive(tmp_path):
         ({"covariance": [[1, 2], [2, 1]]}, "covariance must be .* positive definite"),
         ({"covariance": [[1, 0.5], [0.4, 1]]}, "covariance must be .* symmetric"),
         ({"covariance": 3}, "covariance must be"),
+        ({"weights": [[1.5, 0]]}, "weights must be rows of as many numbers from 0 to 1"),
+        ({"weights": [[-0.5, 1]]}, "weights must be rows of as many numbers from 0 to 1"),
+        ({"probability": 1.5}, "probability must be a number from 0 to 1"),
+        ({"score": "1"}, "score must be a number from 0 to 1"),
+        ({"gold": ["no"]}, "gold must be a text"),
+        ({"type": None}, "type must be a text"),
+        ({"answer_type": 3}, "answer_type must be a text"),
+        ({"question": "\ud800"}, "half a surrogate pair"),
+        ({"weights": json.loads("[" * 500 + "]" * 500)}, "weights must be rows"),
     ],
 )
 def test_malformed_lines(changes, message, tmp_path):
@@ -78,6 +88,12 @@ def test_no_predictions(tmp_path):
     with pytest.raises(UsageError, match="nowhere: no such file"):
         list(read_predictions(tmp_path / "nowhere"))
     (tmp_path / "x").write_bytes(b"\xff\n")
+    with pytest.raises(UsageError, match="x:1: not a prediction"):
+        list(read_predictions(tmp_path / "x"))
+
+
+def test_nested_too_deeply(tmp_path):
+    (tmp_path / "x").write_bytes(b"[" * 100_000)
     with pytest.raises(UsageError, match="x:1: not a prediction"):
         list(read_predictions(tmp_path / "x"))
 
@@ -119,6 +135,24 @@ def test_pictures_show_where_the_weight_is(tmp_path):
     drawn = panel(elsewhere, image, tmp_path)[..., :3]
     green = (drawn[..., 1] > 0.9) & (drawn[..., 0] < 0.1) & (drawn[..., 2] < 0.1)
     assert not green.any()
+
+
+def test_half_a_picture_has_no_name(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure")
+    image = np.zeros((4, 4, 3))
+    (tmp_path / "x.png").write_bytes(b"what was there")
+
+    def killed(self, path, **_):
+        Path(path).write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(figure.Figure, "savefig", killed)
+        with pytest.raises(KeyboardInterrupt):
+            panel(DENSE, image, tmp_path)
+    assert (tmp_path / "x.png").read_bytes() == b"what was there"
+    draw({"a": [DENSE]}, {7: image}, tmp_path / "new" / "folder" / "x.png")
+    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["x.png"]
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (4, 6, 1), (4, 4, 4)])

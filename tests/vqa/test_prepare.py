@@ -17,7 +17,7 @@ from fairseq_regattn.vqa.dataset import UNKNOWN, VQADataset
 from fairseq_regattn.vqa.features import Features
 from fairseq_regattn.vqa.questions import Question, read_lines
 
-from .conftest import entry, write_files
+from .conftest import entry, picture, write_files
 
 
 def prepare(given, out, capsys, *flags, status=0):
@@ -192,3 +192,92 @@ def test_nothing_is_left(capsys, tmp_path):
         given += [f"--{split}", *map(str, paths), str(tmp_path / "images")]
     error = prepare(given, tmp_path / "bin", capsys, "--malformed=skip", status=2)
     assert "nothing is left of valid: 0 of 1 questions; 1 malformed: features" in error
+
+
+def swapped(sources, made, folder, **grids):
+    """The arguments with a folder of links to the images, some of them others: ``grids``."""
+    folder.mkdir()
+    for path in (made / "images").iterdir():
+        (folder / path.name).symlink_to(path)
+    for name, grid in grids.items():
+        path = folder / f"COCO_{name[:-2]}2014_{int(name[-2:]):012d}.npz"
+        path.unlink()
+        np.savez(path, x=grid)
+    return [str(folder) if word == str(made / "images") else word for word in sources]
+
+
+def test_bytes_and_numbers_do_not_mix(sources, made, capsys, tmp_path):
+    pixels, _ = picture(95)
+    given = swapped(sources, made, tmp_path / "images", valid95=pixels.astype(np.float32))
+    error = prepare(given, tmp_path / "bin", capsys, status=2)
+    assert "valid2014_000000000095.npz: features: floating point numbers, and bytes of o" in error
+
+
+def one_image(task, folder, grid):
+    np.save(folder / "1.npy", grid)
+    features = Features.open(folder)
+    return VQADataset([Question(1, 1, "is")], features, task.grid_shape, task.dictionary, ["a"])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_features_that_are_not_finite_are_refused(value, task, tmp_path):
+    grid = np.zeros(task.grid_shape, dtype=np.float16)
+    grid[3, 4, 1] = value
+    with pytest.raises(UsageError, match=r"1\.npy: its features are not all finite"):
+        one_image(task, tmp_path, grid)[0]
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", ">f8", ">f2"])
+def test_numbers_of_other_machines(dtype, task, tmp_path):
+    grid = np.arange(np.prod(task.grid_shape), dtype=dtype).reshape(task.grid_shape)
+    found = one_image(task, tmp_path, grid)[0]["grid"].numpy()
+    np.testing.assert_array_equal(found, grid)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "preparation.json",
+            {"shape": [0, 1, 1], "features": {}, "channels_first": False},
+            "not the preparation",
+        ),
+        (
+            "preparation.json",
+            {"shape": [1, 1, 1], "features": [], "channels_first": False},
+            "not the preparation",
+        ),
+        (
+            "preparation.json",
+            {"shape": [1, 1, 1], "features": {"a": 1}, "channels_first": False},
+            "not the preparation",
+        ),
+        ("preparation.json", b"[" * 100_000, "not the preparation"),
+        ("preparation.json", b"\xff", "not the preparation"),
+        ("answers.txt", b"", "an answer a line was expected"),
+        ("answers.txt", b"a\nb\na\n", "an answer a line was expected, none twice"),
+        ("answers.txt", b"a\n\nb\n", "an answer a line was expected, none twice, none empty"),
+        ("answers.txt", b"\xff\n", "can't decode byte 0xff"),
+    ],
+)
+def test_damaged_folders(name, content, message, task):
+    if isinstance(content, dict):
+        content = json.dumps(content).encode()
+    (Path(task.cfg.data) / name).write_bytes(content)
+    with pytest.raises(UsageError, match=rf"{name}: .*{message}"):
+        VQATask.setup_task(task.cfg)
+
+
+def test_answers_without_a_last_end_of_line(task):
+    path = Path(task.cfg.data) / "answers.txt"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert read_answers(path.parent) == task.labels
+
+
+def test_features_are_looked_for_once(task, monkeypatch):
+    opened = []
+    monkeypatch.setattr(Features, "open", lambda *given: opened.append(given))
+    for _ in range(3):
+        task.dataset_of([], "test")
+        task.dataset_of([], "valid")
+    assert len(opened) == 2

@@ -70,11 +70,17 @@ BAD = [
     (spoiled({}, {"answers": "red"}), r"annotations\[0\]: wrong type: answers must be a list"),
     (spoiled({}, {"answers": [{}]}), r"annotations\[0\]: missing key: answer"),
     (spoiled({}, {"answers": [{"answer": "a"}] * 11}), r"too many answers: 11 instead of 10"),
+    (spoiled({"image_id": 1 << 63}), r"image_id must be at most 9223372036854775807, got 92"),
+    (spoiled({"question": "\ud800"}), r"questions\[0\]: half a surrogate pair: question"),
+    (spoiled({}, {"multiple_choice_answer": "\ud800"}), r"annotations\[0\]: half a surrogate pair"),
+    (spoiled({}, {"answers": [{"answer": "\ud800"}]}), r"half a surrogate pair: answer"),
+    (spoiled({}, {"answers": [{"answer": "\ud800", "answer_id": 1}]}), r"pair: answer"),
+    (spoiled({}, {"answer_type": "\ud800"}), r"half a surrogate pair: answer_type"),
     (spoiled({}, {"question_type": 3}), r"annotations\[0\]: wrong type: question_type must be a"),
 ]
 
 
-@pytest.mark.parametrize(("bad", "message"), BAD, ids=[message[-24:] for _, message in BAD])
+@pytest.mark.parametrize(("bad", "message"), BAD, ids=range(len(BAD)))
 def test_malformed_entries_are_told_or_left_out(bad, message, read, tmp_path):
     paths = write_files(tmp_path, "train", [bad, entry(9, 1)])
     with pytest.raises(UsageError, match=message):
@@ -117,3 +123,40 @@ def test_faults_of_all_entries_are_told_together(read, tmp_path):
     with pytest.raises(UsageError) as raised:
         read(paths)
     assert len(str(raised.value).splitlines()) == 3  # and the annotation of 7, twice
+
+
+LINE = {"id": 1, "image": 2, "text": "is it ?", "gold": "no", "answers": {"no": 9, "yes": 1}}
+"""A prepared question."""
+
+BAD_LINES = [
+    ({"id": "1"}, "id must be a whole number"),
+    ({"id": True}, "id must be a whole number"),
+    ({"image": 2.0}, "image must be a whole number from 0 to 9223372036854775807, got 2.0"),
+    ({"image": -2}, "image must be a whole number from 0"),
+    ({"image": 1 << 63}, "image must be a whole number from 0"),
+    ({"text": ""}, "text must be words with spaces between them, got ''"),
+    ({"text": None}, "text must be words"),
+    ({"type": 3}, "type must be a text"),
+    ({"answer_type": None}, "answer_type must be a text"),
+    ({"gold": 3}, "gold must be a text"),
+    ({"gold": ""}, "gold must be a text"),
+    ({"answers": ["no"]}, "answers must be how many of ten people gave which, got"),
+    ({"answers": {"no": 11}}, "answers must be how many"),
+    ({"answers": {"no": "10"}}, "answers must be how many"),
+    ({"answers": {"no": 11, "yes": -1}}, "answers must be how many"),
+    ({"gold": None}, "answers without gold"),
+    ({"other": 3}, "not a prepared question"),
+    (b"\xff", "not a prepared question"),
+    (b"null", "not a prepared question"),
+    (b"[" * 100_000, "not a prepared question"),
+    (rb'{"id": 1, "image": 2, "text": "\ud800"}', "half a surrogate pair"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD_LINES, ids=range(len(BAD_LINES)))
+def test_lines_that_are_no_questions(bad, message, tmp_path):
+    path = tmp_path / "valid.jsonl"
+    line = bad if isinstance(bad, bytes) else json.dumps({**LINE, **bad}).encode()
+    path.write_bytes(json.dumps(LINE).encode() + b"\n" + line + b"\n")
+    with pytest.raises(UsageError, match=rf"valid\.jsonl:2: {message}"):
+        list(read_lines(path))
