@@ -17,7 +17,8 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from fairseq_regattn.classification.rows import Malformed, Preparation, Row, read_rows
+from fairseq_regattn.classification.malformed import Malformed
+from fairseq_regattn.classification.rows import Preparation, Row, read_rows
 from fairseq_regattn.classification.sources import source_files
 from fairseq_regattn.classification.vectors import coverage, read_vectors, write_vectors
 from fairseq_regattn.errors import ArgumentError, UsageError
@@ -57,7 +58,7 @@ def take(
             `out` has them.
         held_out: about which part of the different first inputs of train goes to each split
             that has no source; ``HELD_OUT`` when None.
-        malformed: ``"error"`` or ``"skip"`` (``rows.Malformed``).
+        malformed: ``"error"`` or ``"skip"`` (``Malformed``).
         format: of all sources; by their names and contents when None.
 
     Returns:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from fairseq_regattn.checkpoint import add_arguments as add_model_arguments
 from fairseq_regattn.checkpoint import check_output, load, write_lines
+from fairseq_regattn.classification.malformed import HOW, Malformed
 from fairseq_regattn.classification.predictions import Prediction
 from fairseq_regattn.classification.rows import (
-    HOW,
-    Malformed,
     Preparation,
     Row,
     read_inputs,

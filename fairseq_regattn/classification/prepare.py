@@ -16,7 +16,8 @@ STAGES = ("text", "bin")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     from fairseq_regattn.classification.corpus import HELD_OUT
-    from fairseq_regattn.classification.rows import HOW, TOKENIZERS
+    from fairseq_regattn.classification.malformed import HOW
+    from fairseq_regattn.classification.rows import TOKENIZERS
     from fairseq_regattn.classification.sources import FORMATS
 
     for split in ("train", "valid", "test"):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, NamedTuple, Optional
 
+from fairseq_regattn.classification.malformed import Malformed
 from fairseq_regattn.classification.sources import (
     FORMATS,
     Record,
@@ -24,14 +24,14 @@ from fairseq_regattn.classification.sources import (
 )
 from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.recipes.stages import rewrite
-from fairseq_regattn.recipes.text import SPECIAL, Faults, clean
+from fairseq_regattn.recipes.text import SPECIAL, clean
 
 NO_GOLD = "-"
 """The label of SNLI's pairs on which its annotators did not agree."""
+
 TOKENIZERS = ("none", "wordpunct")
 WORDPUNCT = re.compile(r"\w+|[^\w\s]+")
 """NLTK's ``WordPunctTokenizer``."""
-HOW = ("error", "skip")
 
 LEAVES = re.compile(r"\([^\s()]+\s+([^()]+)\)")
 """In a tree of the Penn Treebank a leaf stands alone in its brackets, after its tag."""
@@ -100,38 +100,6 @@ class Preparation:
 
     def write(self, path: Path) -> None:
         rewrite(path, (json.dumps(asdict(self), ensure_ascii=False) + "\n").encode())
-
-
-class Malformed:
-    """What becomes of rows that are not what they should be; all of them are counted.
-
-    Args:
-        how: ``"error"``: all are looked for, and told at once by `check`; ``"skip"``: they are
-            left out, and the first ten are printed to the standard error.
-    """
-
-    def __init__(self, how: str = "error"):
-        if how not in HOW:
-            raise ArgumentError("malformed", how, " or ".join(HOW))
-        self.how = how
-        self.faults = Faults()
-        self.shown = 0
-
-    def add(self, kind: str, place: str, detail: str, tally: Counter) -> None:
-        tally[f"malformed: {kind}"] += 1
-        message = f"{place}: {kind}: {detail}"
-        if self.how == "error":
-            self.faults.add(message)
-        elif self.shown < Faults.SHOWN:
-            self.shown += 1
-            print(f"      skipped: {message}", file=sys.stderr, flush=True)
-
-    def check(self) -> None:
-        """
-        Raises:
-            UsageError: there were any, and they are not skipped.
-        """
-        self.faults.check()
 
 
 class _RowError(Exception):

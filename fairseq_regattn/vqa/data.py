@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairseq_regattn.classification.corpus import write_dictionary
-from fairseq_regattn.classification.rows import Malformed
+from fairseq_regattn.classification.malformed import Malformed
 from fairseq_regattn.errors import ArgumentError, UsageError
 from fairseq_regattn.recipes.progress import with_progress
 from fairseq_regattn.recipes.stages import rewrite
@@ -129,7 +129,7 @@ def take(
             question counts once. Questions of train with another answer are dropped, those of
             other splits are kept, and no model has them right.
         min_count: words that are less frequent in train are unknown.
-        malformed: ``"error"`` or ``"skip"`` (``rows.Malformed``).
+        malformed: ``"error"`` or ``"skip"`` (``Malformed``).
         channels_first: of the features.
 
     Returns:

@@ -10,7 +10,7 @@ SPLITS = ("train", "valid", "test")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    from fairseq_regattn.classification.rows import HOW
+    from fairseq_regattn.classification.malformed import HOW
 
     for split in SPLITS:
         parser.add_argument(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairseq_regattn.classification.rows import Malformed, is_text, tokenise
+from fairseq_regattn.classification.malformed import Malformed
+from fairseq_regattn.classification.rows import is_text, tokenise
 from fairseq_regattn.errors import UsageError
 from fairseq_regattn.recipes.text import SPECIAL
 from fairseq_regattn.vqa.answers import PEOPLE, normalise

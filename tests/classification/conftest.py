@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_regattn.classification.rows import Malformed, Preparation, read_rows
+from fairseq_regattn.classification.malformed import Malformed
+from fairseq_regattn.classification.rows import Preparation, read_rows
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 

@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from fairseq_regattn.classification.rows import Malformed, Preparation, read_prepared
+from fairseq_regattn.classification.malformed import Malformed
+from fairseq_regattn.classification.rows import Preparation, read_prepared
 from fairseq_regattn.errors import UsageError
 
 

@@ -9,7 +9,8 @@ from collections import Counter
 
 import pytest
 
-from fairseq_regattn.classification.rows import Malformed, Preparation, read_inputs, tokenise
+from fairseq_regattn.classification.malformed import Malformed
+from fairseq_regattn.classification.rows import Preparation, read_inputs, tokenise
 from fairseq_regattn.errors import UsageError
 
 from .conftest import PAIRS, tree

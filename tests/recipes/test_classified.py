@@ -92,7 +92,7 @@ def test_malformed_rows_stop_or_are_counted(write_rows, tmp_path, run):
     assert "1 malformed: missing column" in run(skipping).out
 
 
-def test_settings_of_the_text_reach_it(capsys, tmp_path):
+def test_settings_of_the_text_reach_it(run, tmp_path):
     """Each of them, by what becomes of the same few rows."""
     rows = [
         f"{label}\tGOOD film{number}, here." for number in range(200) for label in ("pos", "neg")
@@ -101,7 +101,7 @@ def test_settings_of_the_text_reach_it(capsys, tmp_path):
     recipe = ["classification.labels=[pos,neg]", "classification.lowercase=true", *TINY, *HELD_OUT]
     recipe += ["preprocess.tokenizer=wordpunct", "classification.min_count=4"]
     arguments = [BASE, *recipe, "--data", tmp_path, "--output", tmp_path / "out"]
-    run([*arguments, "--attention=softmax", "--stage=preprocess"], capsys)
+    run([*arguments, "--attention=softmax", "--stage=preprocess"])
     [workspace] = (tmp_path / "out" / "base" / "base").iterdir()
     how = json.loads((workspace / "text" / "preparation.json").read_text(encoding="utf-8"))
     assert how["labels"] == ["pos", "neg"]  # sorted, they would be the other way round

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fairseq_regattn.classification.rows import Malformed
+from fairseq_regattn.classification.malformed import Malformed
 from fairseq_regattn.vqa.questions import read_vqa
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}

@@ -24,7 +24,7 @@ def test_questions_and_answers(read, tmp_path):
 
 def test_without_annotations(tmp_path):
     paths = write_files(tmp_path, "test", [entry(7, 42)])
-    from fairseq_regattn.classification.rows import Malformed
+    from fairseq_regattn.classification.malformed import Malformed
 
     [found] = read_vqa(paths[0], None, Malformed(), {"read": 0})
     assert (found.gold, found.answers, found.type) == (None, None, "")
