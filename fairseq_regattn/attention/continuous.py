@@ -23,6 +23,7 @@ from fairseq_regattn.continuous import (
     Triweight,
     positions,
 )
+from fairseq_regattn.continuous.regression import MARGIN
 from fairseq_regattn.errors import UsageError
 
 LINE_DENSITIES: Dict[str, Type[LineDensity]] = {
@@ -224,7 +225,8 @@ def build_attention(
         mapping = build_mapping(name, **params)
         return Attention(query_dim, value_dim, mapping, score, allow_swap)
     mapping = build_mapping("softmax", **params)
-    told = {**mapping.params, "combine": combine, "basis": basis, "widths": widths}
+    fit = {"basis": basis, "widths": widths, "margin": MARGIN}
+    told = {**mapping.params, "combine": combine, **fit}
     return LineAttention(
         query_dim,
         value_dim,
@@ -267,7 +269,7 @@ def build_predicted_attention(
     check_score(score)
     build_mapping("softmax", **params)
     regression = build_regression(basis, widths)
-    told = {"density": "predicted", "basis": basis, "widths": widths}
+    told = {"density": "predicted", "basis": basis, "widths": widths, "margin": MARGIN}
     density = LINE_DENSITIES[name]
     return PredictedLineAttention(
         value_dim, query_dim, density, regression, _signature(name, told), allow_swap
@@ -302,7 +304,8 @@ def build_regression(basis: int, widths: str) -> RidgeRegression:
     if basis < 1 or basis % len(spread):
         allowed = f"a multiple of {len(spread)}, as there are so many --attention-basis-widths"
         raise UsageError(f"--attention-basis must be {allowed}, got {basis}")
-    return RidgeRegression(LineBasis.spread(basis, spread), RIDGE)
+    # with no values to fit beyond its ends, V would be enormous there, where densities reach
+    return RidgeRegression(LineBasis.spread(basis, spread), RIDGE, margin=True)
 
 
 def _as_function(memory: Memory, regression: RidgeRegression) -> Memory:

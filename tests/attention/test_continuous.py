@@ -262,7 +262,7 @@ def version(module):
 def test_version_is_density_and_settings():
     module = line("continuous_sparsemax", gamma=2.0, basis=64, widths="0.1,0.5", combine="replace")
     assert version(module) == (
-        "continuous_sparsemax(gamma=2.0, combine=replace, basis=64, widths=0.1,0.5)"
+        "continuous_sparsemax(gamma=2.0, combine=replace, basis=64, widths=0.1,0.5, margin=0.5)"
     )
 
 

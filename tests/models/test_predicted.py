@@ -167,7 +167,7 @@ def test_a_checkpoint_of_another_density_is_refused(other):
     trained = build(ARCH, "continuous_softmax", **PREDICTED).state_dict()
     options = {"attention": "continuous_softmax", **PREDICTED, **other}
     told = (
-        r"trained with attention continuous_softmax\(density=predicted, basis=8, widths=0.1,0.5\)"
+        r"trained with attention continuous_softmax\(density=predicted, basis=8, widths=0.1,0.5, margin=0.5\)"
     )
     with pytest.raises(UsageError, match=told):
         build(ARCH, **options).load_state_dict(trained)
