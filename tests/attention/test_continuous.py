@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from scipy.integrate import quad
 
 from fairseq_regattn.attention import Attention, build_mapping
@@ -84,9 +85,10 @@ def test_by_definition(name, combine):
     variance = discrete @ (places - mean) ** 2
     density = LINE_DENSITIES[name].from_moments(mean, variance)
     basis = module.regression.basis
-    design = basis(positions(LENGTH))
+    design = basis(positions(LENGTH, margin=True))
     gram = design.T @ design + 0.01 * torch.eye(len(basis))
-    coefficients = torch.linalg.solve(gram, design.T @ values[0])  # N x dim
+    fitted = F.pad(values[0], (0, 0, LENGTH // 2, LENGTH // 2))  # and zeros beyond the sentence
+    coefficients = torch.linalg.solve(gram, design.T @ fitted)  # N x dim
 
     def function(t):
         t = torch.tensor(t, dtype=F64)
@@ -105,6 +107,23 @@ def test_by_definition(name, combine):
     edges = density.cdf(torch.linspace(0, 1, LENGTH + 1, dtype=F64))
     masses = edges.diff() / (edges[-1] - edges[0])
     torch.testing.assert_close(weights.flatten(), masses, rtol=0, atol=1e-12)
+
+
+@every_line
+@pytest.mark.parametrize("length", [7, 60, 301])
+@pytest.mark.parametrize("variance", [1 / 12, 1.0])
+def test_a_broad_density_reads_the_sentence(name, length, variance):
+    """Its mean, and not what a regression happens to be where there is nothing to fit."""
+    module = build_attention(name, QUERY, 50, basis=64, widths="0.1,0.5").double()
+    values = torch.randn(1, length, 50, dtype=F64)
+    memory = module.remember(values, torch.zeros(1, length, dtype=torch.bool))
+    middle, ends = torch.full((1, 1), 0.5, dtype=F64), torch.tensor([0.0, 1.0], dtype=F64)
+    density = LINE_DENSITIES[name].from_moments(middle, torch.full_like(middle, variance))
+    context, weights = module.read_density(density, memory)
+    mean = (weights @ values).flatten() * density.mass(*ends).item()
+    context = context.flatten()
+    assert torch.cosine_similarity(context, mean, dim=0) > 0.95
+    assert 0.7 < context.norm() / mean.norm() < 1.3
 
 
 @every_line

@@ -1,10 +1,10 @@
-"""``--attention-density predicted`` of the classifier, against what paper B's code does."""
+"""``--attention-density predicted`` of the classifier, against its definition."""
 
 from types import SimpleNamespace
 
 import pytest
 import torch
-from torch.nn.functional import softplus
+from torch.nn.functional import pad, softplus
 
 from fairseq_regattn.attention import CONTINUOUS
 from fairseq_regattn.attention.continuous import LINE_DENSITIES, PredictedLineAttention
@@ -45,9 +45,11 @@ def test_one_text_step_by_step(name):
     mu, sigma2 = attention.output(outputs.relu().amax(0))
     density = LINE_DENSITIES[name](mu.sigmoid(), softplus(sigma2))
     basis = attention.regression.basis
-    design = basis(positions(len(states)))
+    design = basis(positions(len(states), margin=True))
     ridge = design.T @ design + 0.01 * torch.eye(8, dtype=torch.double)
-    coefficients = torch.linalg.solve(ridge, design.T @ states)
+    beyond = len(states) // 2
+    fitted = pad(states, (0, 0, beyond, beyond))  # with zeros
+    coefficients = torch.linalg.solve(ridge, design.T @ fitted)
     [head] = model.classification_heads.values()
     logits, _ = run(model, ARCH, [0])
     expected = head(density.expectation(basis) @ coefficients)
@@ -166,9 +168,7 @@ def test_flags_without_effect_are_checked_all_the_same(flag, value, density):
 def test_a_checkpoint_of_another_density_is_refused(other):
     trained = build(ARCH, "continuous_softmax", **PREDICTED).state_dict()
     options = {"attention": "continuous_softmax", **PREDICTED, **other}
-    told = (
-        r"trained with attention continuous_softmax\(density=predicted, basis=8, widths=0.1,0.5, margin=0.5\)"
-    )
+    told = r"trained with attention continuous_softmax\(density=predicted, basis=8, widths=0.1,0.5, margin=0.5\)"
     with pytest.raises(UsageError, match=told):
         build(ARCH, **options).load_state_dict(trained)
     build(ARCH, attention_swap=True, **options).load_state_dict(trained)
