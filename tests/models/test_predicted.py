@@ -168,7 +168,8 @@ def test_flags_without_effect_are_checked_all_the_same(flag, value, density):
 def test_a_checkpoint_of_another_density_is_refused(other):
     trained = build(ARCH, "continuous_softmax", **PREDICTED).state_dict()
     options = {"attention": "continuous_softmax", **PREDICTED, **other}
-    told = r"trained with attention continuous_softmax\(density=predicted, basis=8, widths=0.1,0.5, margin=0.5\)"
+    settings = "density=predicted, basis=8, widths=0.1,0.5, margin=0.5"
+    told = rf"trained with attention continuous_softmax\({settings}\)"
     with pytest.raises(UsageError, match=told):
         build(ARCH, **options).load_state_dict(trained)
     build(ARCH, attention_swap=True, **options).load_state_dict(trained)
