@@ -44,16 +44,25 @@ def gaussian_moments(
     """
     is_broad = width >= broad
     exact = closed_form(mean, width.clamp(max=broad), degree, lower)
-    if width.is_cpu and not bool(is_broad.any()):
+    if width.is_cpu:  # elsewhere a selection would wait
+        if bool(is_broad.any()):
+            numeric = _quadrature(mean[is_broad], width[is_broad], degree, lower, nodes)
+            for total, part in zip(exact, numeric):
+                total[is_broad] = part
         return exact
+    numeric = _quadrature(mean, width, degree, lower, nodes)
+    return [torch.where(is_broad, *pair) for pair in zip(numeric, exact)]
+
+
+def _quadrature(mean: Tensor, width: Tensor, degree: int, lower: float, nodes: int) -> List[Tensor]:
     half = (1 - lower) / 2
-    numeric = [torch.zeros_like(mean) for _ in exact]
+    numeric = [torch.zeros_like(mean) for _ in range(degree + 1)]
     for node, weight in gauss_legendre(nodes):
         u = lower + half * (1 + node)
         value = half * weight / width * normal((u - mean) / width)
         for j, total in enumerate(numeric):
             total.add_(value, alpha=u**j)
-    return [torch.where(is_broad, *pair) for pair in zip(numeric, exact)]
+    return numeric
 
 
 def closed_form(mean: Tensor, width: Tensor, degree: int, lower: float) -> List[Tensor]:

@@ -23,6 +23,9 @@ ANGLES = 128
 """Directions of the paraboloid's integral, see :meth:`Paraboloid.expectation`."""
 
 _BROAD, _NODES = 1.0, 8
+_SPARE = 12.0
+"""Half of it is the logarithm of what a function left out of an integral is below the rounding
+error of its highest value."""
 """As for the line, in lengths of the ray from the middle of the support to its border."""
 
 _Self = TypeVar("_Self", bound="PlaneDensity")
@@ -216,11 +219,9 @@ class _DiscExpectation(Function):
         cross = ray[..., 0, :] * offset[..., 1, :] - ray[..., 1, :] * offset[..., 0, :]
         rest = size * cross.square() / curvature
         width = curvature.rsqrt()
-        # c exp(-rest / 2) sqrt(2 pi) width, times the step of the angle
-        height = size.sqrt() * (-0.5 * rest).exp() * width / math.sqrt(2 * math.pi)
-        height = height * (2 * math.pi / angles)
-        moments = gaussian_moments(along / curvature, width, 3, 0.0, _BROAD, _NODES)
-        first, second, third = (height * moment for moment in moments[1:])  # r dr: one power more
+        # c sqrt(2 pi) width, times the step of the angle
+        height = size.sqrt() * width * (math.sqrt(2 * math.pi) / angles)
+        first, second, third = _along_rays(along / curvature, width, height, rest)
 
         scale = 2 / math.pi
         inside = (first - third).sum(-1)
@@ -240,6 +241,27 @@ class _DiscExpectation(Function):
         to_factor = back @ (grad[..., None, None] * by_factor).sum(-3)
         found = [Once.apply(part, mu, factor) for part in (to_mu.squeeze(-1), to_factor)]
         return *found, None, None, None
+
+
+def _along_rays(peak: Tensor, width: Tensor, height: Tensor, rest: Tensor) -> Tensor:
+    """``int_0^1 r^j height exp(-rest / 2) N(r; peak, width^2) dr`` for j of 1 (r dr), 2 and 3.
+
+    Arguments of one shape, which follows the three in the result.
+    """
+    if not peak.is_cpu:  # a selection would wait for the GPU
+        moments = gaussian_moments(peak, width, 3, 0.0, _BROAD, _NODES)
+        return (-0.5 * rest).exp_().mul_(height) * torch.stack(moments[1:])
+    # next to nothing of most functions is on most rays
+    beyond = torch.maximum(-peak, peak - 1).clamp_(min=0).div_(width)
+    far = -2 * math.log(torch.finfo(peak.dtype).eps) + _SPARE
+    near = beyond.square_().add_(rest).flatten().lt(far).nonzero().squeeze(1)
+    peak_, width, height, rest = (part.flatten()[near] for part in (peak, width, height, rest))
+    moments = gaussian_moments(peak_, width, 3, 0.0, _BROAD, _NODES)
+    height = (-0.5 * rest).exp_().mul_(height)
+    found = peak.new_zeros(3, peak.numel())
+    for row, moment in zip(found, moments[1:]):
+        row[near] = height * moment
+    return found.view(3, *peak.shape)
 
 
 def _cholesky(matrices: Tensor) -> Tensor:
