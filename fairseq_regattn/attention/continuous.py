@@ -225,7 +225,7 @@ def build_attention(
         mapping = build_mapping(name, **params)
         return Attention(query_dim, value_dim, mapping, score, allow_swap)
     mapping = build_mapping("softmax", **params)
-    fit = {"basis": basis, "widths": widths, "margin": MARGIN}
+    fit = {"basis": basis, "widths": widths.replace(" ", ""), "margin": MARGIN}
     told = {**mapping.params, "combine": combine, **fit}
     return LineAttention(
         query_dim,
@@ -269,6 +269,7 @@ def build_predicted_attention(
     check_score(score)
     build_mapping("softmax", **params)
     regression = build_regression(basis, widths)
+    widths = widths.replace(" ", "")
     told = {"density": "predicted", "basis": basis, "widths": widths, "margin": MARGIN}
     density = LINE_DENSITIES[name]
     return PredictedLineAttention(

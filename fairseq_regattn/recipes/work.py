@@ -146,7 +146,8 @@ class Work:
                 self.made.append(f"{workspace.recipe.name} {workspace.recipe.direction} report")
             if finished:
                 folder = workspace.folder / "report"
-                self.written += [*folder.glob("index.html")]
+                page = folder / "index.html"
+                self.written.append(page if page.exists() else folder / "results.md")
                 if len(wanted) == 1:  # else there are too many to be read
                     self.written += sorted(folder.glob("*.png"))
                     self.written += [one.folder / "checkpoint_best.pt" for one in finished]

@@ -15,21 +15,30 @@ ENOUGH = 3
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 NUMBERS = {"none": 0, **{word: number for number, word in enumerate(DIGITS)}}
 ARTICLES = {"a", "an", "the"}
-PUNCTUATION = re.compile(r"[;/\[\]\"{}()=+\\_\-><@`?!]")
-POINT = re.compile(r"(?<!\d)\.(?!\d)")
-COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)")
+PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
+POINT = re.compile(r"\.(?!\d)")
+COMMA_IN_NUMBER = re.compile(r"\d,\d")
 
 
 @lru_cache(maxsize=1 << 16)
 def normalise(answer: str) -> str:
-    """As answers are compared: lower case, digits, no articles, little punctuation.
+    """As answers are compared: lower case, digits, no articles, no punctuation.
 
-    After the evaluation of VQA, but for its list of contractions (``dont`` is not ``don't`` here).
+    What VQA's evaluation does, to the letter: a mark beside a space is left out, one between two
+    letters becomes a space, but where the answer has a comma in a number all marks are left out.
+    Only its list of contractions is missing (``dont`` is not ``don't`` here), and an answer of
+    which nothing would be left (``the``) stays as it is.
     """
-    text = COMMA_IN_NUMBER.sub("", answer.lower())
-    text = POINT.sub("", PUNCTUATION.sub(" ", text)).replace(",", " ")
-    words = [str(NUMBERS.get(word, word)) for word in text.split() if word not in ARTICLES]
-    return " ".join(words) or " ".join(answer.lower().split())
+    given = answer.replace("\n", " ").replace("\t", " ").strip()
+    in_number = COMMA_IN_NUMBER.search(given)
+    text = given
+    for mark in PUNCTUATION:
+        alone = f"{mark} " in given or f" {mark}" in given
+        text = text.replace(mark, "" if alone or in_number else " ")
+    words = [NUMBERS.get(word, word) for word in POINT.sub("", text).lower().split()]
+    return " ".join(str(word) for word in words if word not in ARTICLES) or (
+        " ".join(answer.lower().split())
+    )
 
 
 def soft_score(count: float) -> float:

@@ -283,6 +283,8 @@ def test_version_is_density_and_settings():
     assert version(module) == (
         "continuous_sparsemax(gamma=2.0, combine=replace, basis=64, widths=0.1,0.5, margin=0.5)"
     )
+    spaced = line("continuous_sparsemax", basis=64, widths="0.1, 0.5")
+    assert version(spaced) == version(line("continuous_sparsemax", basis=64, widths="0.1,0.5"))
 
 
 @pytest.mark.parametrize(

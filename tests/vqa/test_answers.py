@@ -22,6 +22,17 @@ from fairseq_regattn.vqa.predictions import Prediction
         ("1,000", "1000"),
         ("2.5", "2.5"),
         ("black/white", "black white"),
+        ("1.", "1"),
+        ("A 1.", "1"),
+        ("$1.50.", "$1.50"),
+        ("old-fashioned", "old fashioned"),
+        ("old-fashioned - red", "oldfashioned red"),
+        ("yes, it is", "yes it is"),
+        ("red,blue", "red blue"),
+        ("1,000-2,000 (about)", "10002000 about"),
+        ("what?", "what"),
+        (" a/b/c/ ", "b c"),
+        ("this\n/that/", "this that"),
         ("the", "the"),  # else nothing would be left
     ],
 )
