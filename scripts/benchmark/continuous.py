@@ -42,7 +42,7 @@ class Sequences:
         torch.manual_seed(1)
         on = {"device": args.device}
         self.basis = LineBasis.spread(FUNCTIONS, WIDTHS).to(args.device)
-        self.regression = RidgeRegression(self.basis)
+        self.regression = RidgeRegression(self.basis, margin=True)
         self.length = length
         self.scores = torch.randn(args.batch, 1, length, **on, requires_grad=True)
         self.values = torch.randn(args.batch, length, DIM, **on, requires_grad=True)
@@ -68,7 +68,7 @@ class Sequences:
         self.differentiate(found, self.back, self.values)
 
     def solve(self) -> None:
-        RidgeRegression(self.basis).matrix(self.length)
+        RidgeRegression(self.basis, margin=True).matrix(self.length)
 
     @staticmethod
     def differentiate(result: Tensor, direction: Tensor, *inputs: Tensor) -> None:
